@@ -245,7 +245,7 @@ fn pol_9_exact_totals_leave_by_agreement() {
     assert_eq!((&budget["exact"], &budget["nano_rho"]), (&true.into(), &0.into()));
     assert!(budget["says"].as_str().is_some_and(|says| says.contains("no bound holds")), "{budget}");
     // What is in nobody's reach is refused before anybody is asked.
-    for absurd in [&["--set=m=1.05"][..], &["--set=min_total_rows=59"], &["--method=pcm", "--set=distance=0.01"]] {
+    for absurd in [&["--set=m=1.05"][..], &["--set=min_total_rows=59"]] {
         p.0.plan("roster.toml", "plan.toml", absurd);
         let told = agree(&another).expect(7);
         assert!(told.stderr.contains("[POL-9]"), "{absurd:?}: {}", told.stderr);

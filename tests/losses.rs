@@ -8,10 +8,7 @@ use veilsum_cluster::{
 use veilsum_node::{error::Code, loopback::LoopbackRun, plan::PlanSpec};
 use veilsum_proto::plan::Terms;
 use veilsum_testkit::{
-    data::DataSet,
-    in_process::{
-        Lost, columns_of, dealt, fcm, federate_under, made_up, max_difference, prepared, replay, unit_square,
-    },
+    in_process::{Lost, fcm, federate_under, made_up, max_difference, prepared, replay, unit_square},
     memory::Point,
 };
 
@@ -39,7 +36,6 @@ fn ended_early(run: &LoopbackRun, lost: usize, round: u32) -> Vec<Vec<f64>> {
         assert_eq!(Some(model), result.model.as_ref(), "one model everywhere");
         assert_eq!((own.ended_early.as_ref(), own.converged), (Some(early), false));
         assert!(max_difference(&own.centres_box, &result.centres_box) < 1e-9);
-        assert_eq!(own.extrapolated.is_some(), result.extrapolated.is_some());
         assert_eq!(early.failure().code, Code::Early);
     }
     result.centres_box.clone()
@@ -66,53 +62,11 @@ fn a_site_that_is_lost_does_not_cost_the_result() {
         let centres = ended_early(&run, 2, 4);
         let result = run.result.as_ref().expect("a result");
         let stopped = boxed(&self::work(0.0, 4), &sites);
-        match &result.extrapolated {
-            None => assert!(max_difference(&centres, &stopped) < 1e-9),
-            Some(found) => assert!(found.rounds > 0 && max_difference(&centres, &boxed(&work, &sites)) < 1e-3),
-        }
+        assert!(max_difference(&centres, &stopped) < 1e-9);
         assert_eq!(result.cohort.len(), 5, "the result is over all that were there");
         let counted = run.counted.as_ref().expect("a count");
         assert!(counted.handed_over && result.n_total == Some(counted.total));
     }
-}
-
-/// iris and xclara: after eleven rounds the rest of the run is estimated, to within a millionth of the box.
-fn the_rest_of_a_smooth_run_is_estimated() {
-    for (name, k) in [("iris", 3), ("xclara", 3)] {
-        let data = DataSet::read(name);
-        let sites = dealt(&data, 10, 3);
-        let work = fcm(columns_of(&data), k, 1e-9, 300, Seeding::Uniform { seed: 7 });
-        let (run, sizes) = federate_under(sites.clone(), &work, &[(4, Point::BeforeInput, 12)], |_| {});
-        assert_eq!(sizes, [10; 11], "{name}");
-        let result = run.result.as_ref().expect("a result");
-        let early = result.ended_early.as_ref().expect("marked as early");
-        let found = result.extrapolated.unwrap_or_else(|| panic!("{name}: {:?}", result.warnings));
-        assert!(early.round == 11 && found.rounds > 0 && found.at_rest && !result.converged, "{name}: {found:?}");
-        let off = max_difference(&result.centres_box, &boxed(&work, &sites));
-        let stopped = max_difference(
-            &boxed(&fcm(columns_of(&data), k, 0.0, 11, Seeding::Uniform { seed: 7 }), &sites),
-            &boxed(&work, &sites),
-        );
-        println!("{name}: {off:.1e} of the box from the undisturbed end, {stopped:.1e} without; {found:?}");
-        assert!(off < 1e-6 && off < stopped / 10.0, "{name}: {off:e} where stopping leaves {stopped:e}");
-        for (i, site) in run.sites.iter().enumerate().filter(|(i, _)| *i != 4) {
-            let model = site.as_ref().unwrap_or_else(|f| panic!("{name}, site {i}: {f}")).model.as_ref();
-            assert_eq!(model, result.model.as_ref());
-        }
-    }
-}
-
-/// pendigits: what is out does not tell the rest, and the last opened centres are the result.
-fn what_cannot_be_estimated_stays_at_the_last_totals() {
-    let data = DataSet::read("pendigits");
-    let sites = dealt(&data, 10, 3);
-    let work = |rounds| fcm(columns_of(&data), 10, 0.0, rounds, Seeding::Uniform { seed: 7 });
-    let (run, sizes) = federate_under(sites.clone(), &work(12), &[(4, Point::BeforeInput, 7)], |_| {});
-    assert_eq!(sizes, [10; 6]);
-    let result = run.result.as_ref().expect("a result");
-    assert!(result.extrapolated.is_none() && !result.converged, "{result:?}");
-    assert!(result.warnings.iter().any(|w| w.contains("the gate")), "{:?}", result.warnings);
-    assert!(max_difference(&result.centres_box, &boxed(&work(6), &sites)) < 1e-6);
 }
 
 /// A loss while rows are counted costs nothing: the slot is burned, and the others begin as a block of their own, with both aggregators.
@@ -261,5 +215,3 @@ fn a_run_over_three_blocks_goes_on_without_one() {
     let counted = run.counted.as_ref().expect("a count");
     assert!(!counted.handed_over, "the difference would be a block's rows");
 }
-
-veilsum_testkit::with_data!(the_rest_of_a_smooth_run_is_estimated, what_cannot_be_estimated_stays_at_the_last_totals);

@@ -27,7 +27,6 @@ mod loss_processes;
 mod losses;
 mod metamorphic;
 mod methods;
-mod metrics;
 mod mixed;
 #[cfg(target_os = "linux")]
 mod networks;

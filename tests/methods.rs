@@ -3,12 +3,10 @@
 //! are spread agrees with pooled rows too.
 
 use veilsum_cluster::{
-    Algorithm, Centres, Clusters, Indices, Outcome, Prepared, Recipe, Rows, Scaling,
+    Algorithm, Centres, Clusters, Indices, Outcome, Prepared, Recipe, Rows,
     algorithm::ALGORITHMS,
     assign,
-    method::{
-        Candidates, Choice, DaviesBouldin, LocalRange, Pick, Preparation, Scale, Seeding, Stop, Validity, Winsor,
-    },
+    method::{Candidates, Choice, DaviesBouldin, LocalRange, Pick, Scale, Seeding, Stop, Validity},
     metrics, pooled,
     query::LocalSteps,
     random::Stream,
@@ -220,35 +218,22 @@ fn fedfcm_chooses_k_masked_as_plain() {
 
 #[test]
 fn preparation_and_the_range_of_k() {
-    for scale in [Scale::Standard, Scale::Robust] {
-        let mut work = work(Algorithm::FfcmAvg2 {
-            m: 2.0,
-            epsilon: 1e-4,
-            max_rounds: 20,
-            local: LocalSteps { most: 1000, epsilon: 1e-4 },
-        });
-        let winsorise = vec![Winsor { column: 1, lower: 0.0, upper: 0.95 }];
-        work.recipe.preparation = Preparation { winsorise, scale, ..Preparation::none() };
-        work.recipe.clusters = Clusters { min: 2, max: 9 };
-        work.recipe.range = Some(LocalRange { most: 5, starts: 3, seed: 1 });
-        work.recipe.choice = Choice { by: Pick::XieBeni, elbow: false };
-        work.check().unwrap();
-        let sites = prepared(&work);
-        let (plain, masked) = (plain(&work, &sites), masked(&work, &sites));
-        same(&format!("{scale:?}"), &plain, &masked);
-        let transform = masked.transform.as_ref().unwrap();
-        assert!(transform.upper[1] < 1.0 && transform.upper[0] == 1.0, "{transform:?}");
-        assert!(masked.curve.last().unwrap().k <= 7, "K ends at 2 plus what a site found alone");
-        // Centres come back in the units of the box.
-        assert!(masked.centres.as_slice().iter().all(|x| (0.0..=1.0).contains(x)), "{:?}", masked.centres);
-        let all = Prepared::pooled(&sites).unwrap();
-        let column = |j: usize| all.packed().to_rows().iter().map(|r| r[j]).collect::<Vec<_>>();
-        let x = column(0);
-        let mean = x.iter().sum::<f64>() / x.len() as f64;
-        if scale == Scale::Standard {
-            assert!((transform.shift[0] - mean).abs() < 1e-9, "{} {mean}", transform.shift[0]);
-        }
-    }
+    let local = LocalSteps { most: 1000, epsilon: 1e-4 };
+    let mut work = work(Algorithm::FfcmAvg2 { m: 2.0, epsilon: 1e-4, max_rounds: 20, local });
+    work.recipe.preparation = Scale::Standard;
+    work.recipe.clusters = Clusters { min: 2, max: 9 };
+    work.recipe.range = Some(LocalRange { most: 5, starts: 3, seed: 1 });
+    work.recipe.choice = Choice { by: Pick::XieBeni, elbow: false };
+    work.check().unwrap();
+    let sites = prepared(&work);
+    let (plain, masked) = (plain(&work, &sites), masked(&work, &sites));
+    same("standardised", &plain, &masked);
+    assert!(masked.curve.last().unwrap().k <= 7, "K ends at 2 plus what a site found alone");
+    // Centres come back in the units of the box.
+    assert!(masked.centres.as_slice().iter().all(|x| (0.0..=1.0).contains(x)), "{:?}", masked.centres);
+    let x: Vec<f64> = Prepared::pooled(&sites).unwrap().packed().to_rows().iter().map(|row| row[0]).collect();
+    let (mean, shift) = (x.iter().sum::<f64>() / x.len() as f64, masked.transform.as_ref().unwrap().shift[0]);
+    assert!((shift - mean).abs() < 1e-9, "{shift} {mean}");
 }
 
 /// [APP-6], [QRY-8].
@@ -311,7 +296,7 @@ fn app_5_the_intermediary_judges_and_the_coordinator_chooses() {
         work.recipe.clusters = Clusters { min: 2, max: 6 };
         work.recipe.choice = Choice { by: Pick::DaviesBouldin, elbow: false };
         if standardised {
-            work.recipe.preparation = Preparation { scale: Scale::Standard, ..Preparation::none() };
+            work.recipe.preparation = Scale::Standard;
         }
         let sites = prepared(&work);
         let plain = plain(&work, &sites);
@@ -355,22 +340,17 @@ fn every_method_after_every_preparation_from_every_start_is_the_same_code_in_the
     };
     let rows: Vec<Rows> = (0..3).map(site).collect();
     let column = |name: &str| veilsum_node::plan::Column { name: name.into(), lower: 0.0, upper: 34.0 };
-    let winsorise = vec![Winsor { column: 0, lower: 0.05, upper: 0.9 }];
-    let scales = [Scale::None, Scale::Standard, Scale::Robust, Scale::Whiten].map(|scale| (scale, Vec::new()));
-    let prepared = scales.into_iter().chain([(Scale::None, winsorise.clone()), (Scale::Standard, winsorise)]);
-    let units = prepared.map(|of| (Scaling::Box, of)).chain([(Scaling::Direction, (Scale::None, Vec::new()))]);
     let starts = [5, 6, 7, 8].map(|seed| Seeding::Candidates(Candidates::usual(seed)));
     let starts: Vec<Seeding> = starts.into_iter().chain([5, 6].map(|seed| Seeding::Uniform { seed })).collect();
     let mut compared = 0;
-    for (algorithm, (scaling, (scale, winsorise))) in cross(&algorithms(), &units.collect::<Vec<_>>()) {
+    for (algorithm, preparation) in cross(&algorithms(), &[Scale::None, Scale::Standard]) {
         for seeding in &starts {
             let mut work = PlanSpec::plain(["x", "y", "z"].map(column).to_vec(), algorithm.clone(), K, seeding.clone());
-            work.scaling = scaling;
-            work.recipe.preparation = Preparation { winsorise: winsorise.clone(), scale, ..Preparation::none() };
+            work.recipe.preparation = preparation;
             if work.check().is_err() {
                 continue;
             }
-            let what = format!("{algorithm:?} {scaling:?} {:?} {seeding:?}", work.recipe.preparation);
+            let what = format!("{algorithm:?} {preparation:?} {seeding:?}");
             let domain = work.domain().unwrap();
             let sites: Vec<Prepared> =
                 rows.iter().map(|rows| Prepared::new(rows, &domain, work.out_of_box).unwrap()).collect();
@@ -382,7 +362,7 @@ fn every_method_after_every_preparation_from_every_start_is_the_same_code_in_the
             compared += 1;
         }
     }
-    assert!(compared > 200, "{compared}");
+    assert!(compared > 100, "{compared}");
 }
 
 fn cross<A: Clone, B: Clone>(all: &[A], with: &[B]) -> Vec<(A, B)> {

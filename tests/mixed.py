@@ -35,9 +35,7 @@ for weight in [0.5, 0.125, 3.0]:
         original = numpy.hstack([low + parts[:, :2] * (high - low), parts[:, 2:]])
         assert abs(original[:, 2:].sum(axis=1) - 1).max() < 1e-12
         modes = [CATEGORIES[i] for i in original[:, 2:].argmax(axis=1)]
-        powers = reference.memberships(rows, centres, 2.0) ** 2
-        scale = ((powers * reference.squares(rows, centres)).sum() / powers.sum()) ** 0.5
-        cases.append({"method": method, "typical_distance": scale if method == "fcm" else None, "weight": weight, "epsilon": epsilon, "rounds": rounds, "modes": modes,
+        cases.append({"method": method, "weight": weight, "epsilon": epsilon, "rounds": rounds, "modes": modes,
                       "centres": original.tolist()})  # fmt: skip
 rows = [[*row, CATEGORIES[code]] for row, code in zip(numbers.tolist(), codes)]
 json.dump({"categories": CATEGORIES, "rows": rows, "start": start.tolist(), "cases": cases}, sys.stdout, indent=1)

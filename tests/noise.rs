@@ -339,14 +339,7 @@ fn noi_6_the_measured_rho_is_the_stated_one() {
     let centres = veilsum_cluster::Centres::from_rows(&[vec![1.0, 1.0], vec![0.5, 0.2], vec![0.1, 0.4]]).unwrap();
     // A row at the first centre has all its weight there; one in a corner lies farthest from the middle.
     let round = |middle, clip| {
-        let shifts = veilsum_cluster::query::Shifts {
-            centres: centres.clone(),
-            m: Some(2.0),
-            typical: None,
-            middle,
-            clip,
-            round: 0,
-        };
+        let shifts = veilsum_cluster::query::Shifts { centres: centres.clone(), m: Some(2.0), middle, clip, round: 0 };
         Question::Cluster(Query::Shifts(shifts).into())
     };
     assert!(!middle && clip > 0.0);

@@ -175,7 +175,7 @@ fn the_privacy_report_has_the_numbers_of_the_plan_and_the_gaps_of_the_threat_mod
         assert!(html.contains(&row) && html.contains(&words), "{question}");
     }
     // What the method asks is explained, and what it does not ask is not.
-    assert!(html.contains("<code>fcm-noise</code>") && !html.contains("range of K"), "{html}");
+    assert!(html.contains("<code>ffcm-avg1</code>") && !html.contains("range of K"), "{html}");
     run(&["plan", "privacy"], &documents, &[]).expect(2);
     let nowhere = at("no-folder/report.html");
     assert!(run(&["plan", "privacy"], &documents, &["--html", &nowhere]).expect(3).stderr.contains("no-folder"));

@@ -112,7 +112,7 @@ fn questions_layouts_and_answers() {
         }
     }
     let families = "features fuzzy_sums fuzzy_validation histogram local_choice local_fuzzy \
-                    local_means margins missing moments shaped_shifts shaped_sums shifts typical_sums validation";
+                    local_means margins missing moments shifts validation";
     assert_eq!(kinds.into_iter().collect::<Vec<_>>(), families.split_whitespace().collect::<Vec<_>>());
 }
 

@@ -100,25 +100,6 @@ fn rows_without_weight_are_counted_under_noise() {
     assert_eq!((&of["columns"][0]["missing"], &of["columns"][1]["missing"]), (&1.into(), &1.into()));
 }
 
-/// The line is that of the file, behind blank lines and rows that are left out.
-#[test]
-fn a_row_of_zeros_is_named_by_its_line() {
-    let p = Parties::new(&[40, 50, 60], &["--set", "scale=direction"]);
-    p.folder.write(
-        "toy.toml",
-        "contributors = 1\nmax_rows = 2000\n[rows]\nmissing = \"leave-out\"\ncolumns = { x = \"x\", y = \"y\" }\n",
-    );
-    let zero = |i: i32| match i {
-        2 => ",0.5,a\n\n",
-        29 => "0,-0.0,a\n",
-        _ => "0.5,0.5,a\n",
-    };
-    p.folder.write("site-1.csv", &format!("x,y,note\n{}", (0..40).map(zero).collect::<String>()));
-    let told = check(&p, &[]).expect(3).unfolded();
-    assert!(told.contains("site-1.csv, line 32: the row is nothing but zeros"), "{told}");
-    assert!(told.contains("1 with no value in \"x\" (line 4)"), "{told}");
-}
-
 /// Missing values of the whole cohort, from a description: every value that is missing is counted, in rows that are left out too.
 #[test]
 fn a_description_counts_missing_values_over_the_cohort() {

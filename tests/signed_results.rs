@@ -140,9 +140,6 @@ fn compared(name: &str) -> &'static [&'static str] {
     match name.split('-').next().unwrap_or_default() {
         "describe" => &["description"],
         "ffcf" => &["centres"],
-        "gmm" => &["centres", "covariances", "questions", "weights"],
-        "gk" => &["centres", "covariances", "questions"],
-        "whitened" | "cosine" => &["questions"],
         "noise" => &[],
         _ => &["centres", "questions"],
     }
@@ -164,18 +161,10 @@ fn res_8_a_bundle_is_recomputed_by_two_implementations() {
         ("fkm", &["--method", "fkm", "--k", "3", "--set", "max_rounds=6"]),
         ("ffcm-avg1", &["--method", "ffcm-avg1", "--k", "3", "--set", "max_rounds=4"]),
         ("ffcm-avg2", &["--method", "ffcm-avg2", "--k", "3", "--set", "max_rounds=4"]),
-        ("gmm", &["--method", "gmm", "--k", "3", "--set", "max_rounds=6"]),
-        ("gmm-standard", &["--method", "gmm", "--k", "3", "--set", "max_rounds=6", "--set", "standardise=standard"]),
-        ("gk", &["--method", "gk", "--k", "3", "--set", "max_rounds=6"]),
-        ("gk-robust", &["--method", "gk", "--k", "3", "--set", "max_rounds=6", "--set", "standardise=robust"]),
-        ("pcm", &["--method", "pcm", "--k", "3", "--set", "distance=0.2", "--set", "max_rounds=6"]),
-        ("fcm-noise", &["--method", "fcm-noise", "--k", "3", "--set", "distance=0.2", "--set", "max_rounds=6"]),
         ("ffcf", &["--method", "ffcf", "--k", "3"]),
         ("ffcf-standard", &["--method", "ffcf", "--k", "3", "--set", "standardise=standard"]),
         ("describe", &["--method", "describe"]),
         ("describe-small", &[]),
-        ("whitened", &["--k", "2", "--set", "standardise=whiten", "--set", "max_rounds=4"]),
-        ("cosine", &["--k", "2", "--set", "scale=direction", "--set", "max_rounds=4"]),
         ("noise", &["--k", "2", "--rho", "1.05"]),
         ("early", &[]),
     ] {
@@ -377,10 +366,9 @@ fn schemas_say_what_is_written() {
     for (name, args) in [
         ("plain", &[][..]),
         ("range", &["--k", "2..3", "--set", "restarts=2", "--set", "max_rounds=4"]),
-        ("shapes", &["--method", "gmm", "--k", "2", "--set", "max_rounds=4"]),
         ("describe", &["--method", "describe"]),
         ("noise", &["--rho", "1.05", "--k", "2"]),
-        ("robust", &["--k", "2", "--set", "standardise=robust", "--set", "max_rounds=4"]),
+        ("standard", &["--k", "2", "--set", "standardise=standard", "--set", "max_rounds=4"]),
         ("judged", &["--k", "2", "--set", "judge=intermediary", "--set", "max_rounds=4"]),
         ("early", &[]),
     ] {

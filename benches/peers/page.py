@@ -80,8 +80,6 @@ def summary():
     if "1" in kernel:
         rows.append(("unfused operations alone / the kernel in whole steps, quickest turns", f"{kernel['of limit, %']:.0f} %"))
         rows.append(("a sweep over K = 2 to 9 in one pass / in eight", kernel["sweep"]))
-        if single := re.search(r"^rows in single precision, m = 2, 1 thread\(s\): .* ratio (.+)$", kernel["text"], re.M):
-            rows.append(("rows in single / in double precision", single[1]))
     secure = FOUND["secure"]
     if "skipped" not in secure and "skipped" not in secure["flower"]:
         for ours, theirs in (("site", "client"), ("coordinator", "server")):
@@ -124,18 +122,6 @@ def local_sums():
         else:
             say(f"| {name} | not measured: {one['skipped']} | |")
     say("\nThe specification rounds each operation by itself ([SUM-2]), so the kernel's limit is that of unfused operations.\n")
-
-
-def bounds():
-    found = FOUND["kernel"]
-    if why_not(found):
-        return
-    say("A site keeps bounds on how far centres may move before a row changes its cluster (Hamerly 2010): 8 bytes a row, from 8 columns on, for rows in memory. The words are")
-    say("those of the plain pass. 8 rounds of Lloyd, one thread (`cargo run --release -p veilsum-cluster --example kernel_speed`):\n")
-    say("| rows | K | without bounds / with |\n|---|---|---|")
-    for k, rows, ratio, turns in re.findall(r"^\d+ rounds of Lloyd, K = (\d+), rows ([^,]+), .* ratio ([\d.]+) \((?:of \d+ runs )?(.+)$", found["text"], re.M):
-        say(f"| {rows} | {k} | {ratio} ({turns} |")
-    say()
 
 
 def secure_sums():
@@ -223,7 +209,6 @@ def main():
     for title, part in (
         ("Ratios", summary),
         ("Local sums", local_sums),
-        ("Hard clusters from bounds", bounds),
         ("Secure sums", secure_sums),
         ("Proofs of bounds (Prio3)", proofs),
         ("Scaling", scaling),

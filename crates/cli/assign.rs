@@ -143,14 +143,11 @@ impl AssignArgs {
     }
 
     fn assigned(&self, model: &Model, spec: &TableSpec) -> Result<Assigned, Failure> {
-        let named =
-            |failure: Failure| Failure { message: format!("{}: {}", self.model.display(), failure.message), ..failure };
-        let assignment = model.assignment().map_err(named)?;
         let Table { values, labels: ids, .. } = table::read(&self.data, spec)?;
         self.tell_apart(ids.as_deref().unwrap_or_default())?;
         let outside = outside(&values, model);
         let fault = |why| Failure::input(format!("{}: {why}", self.data.display()), "correct the file");
-        let memberships = assignment.memberships(values).map_err(fault)?;
+        let memberships = model.memberships(values).map_err(fault)?;
         Ok(Assigned { ids, clusters: model.k as usize, memberships, outside })
     }
 

@@ -6,7 +6,7 @@ use clap::Args;
 use veilsum_cluster::{
     Algorithm, Centres, Clusters, Recipe, Scaling,
     algorithm::{ALGORITHMS, About, Options},
-    method::{Candidates, Choice, DaviesBouldin, LocalRange, Pick, Preparation, Scale, Seeding, Validity, Winsor},
+    method::{Candidates, Choice, DaviesBouldin, LocalRange, Pick, Scale, Seeding, Validity},
     privacy::{DEFAULT_RHO, Noise, Unit},
     sampling::Sampling,
 };
@@ -157,8 +157,6 @@ impl Choices<'_> {
             powers: set.powers.unwrap_or(true),
             min_group: set.min_group.unwrap_or(2),
             finish: set.finish,
-            regularisation: set.regularisation.unwrap_or(1e-6),
-            distance: set.distance.unwrap_or(0.2),
             anchors: set.anchors,
             features: (set.features_min.unwrap_or(5), set.features.unwrap_or(100)),
             similarity: set.similarity.unwrap_or(1.0),
@@ -211,7 +209,6 @@ impl Choices<'_> {
         let columns = names(&self.columns.0, &self.columns.1).len();
         let fits = clusters.max > 1 && clusters.max as usize * columns <= MOST_NUMBERS;
         let many = hard && clusters.min == clusters.max && fits && !matches!(seeding, Seeding::Given { .. });
-        let many = many && !algorithm.traits().has_covariances();
         let indices = set.indices.unwrap_or(match (hard, set.judge) {
             (false, _) => IndexSet::Basic,
             (true, veilsum_node::plan::Judge::Coordinator) => IndexSet::All,
@@ -220,11 +217,12 @@ impl Choices<'_> {
         // Under noise the references would have none; an elbow, or a K that sites vote on, goes with an index.
         let by_rule = !noisy && clusters.min < clusters.max && !set.elbow && set.local_k.is_none();
         let usual_gap = set.choose.is_none() && by_rule && set.indices != Some(IndexSet::Basic);
-        let preparation = self.preparation()?;
+        self.check_weights()?;
+        let preparation = set.standardise.unwrap_or(Scale::None);
         // Half of what 64 bits hold says nothing that a result needs, and counts against every site's release rule. A step of 2^-20 of
         // one row's largest value moves no centre by more than a millionth of its column's range, and noise is a whole number of steps.
         // Variances of a column that is narrow in its range need finer ones.
-        let usual_step = (noisy || preparation.is_none()).then_some(20);
+        let usual_step = (noisy || preparation == Scale::None).then_some(20);
         let mut work = PlanSpec {
             columns: self.columns.0.clone(),
             scaling: set.scale.unwrap_or(Scaling::Box),
@@ -257,22 +255,16 @@ impl Choices<'_> {
         Ok(work)
     }
 
-    fn preparation(&self) -> Result<Preparation, Failure> {
-        let (numbers, categorical) = &self.columns;
-        let none = |name: &str| {
-            let what = format!("{name}: a setting is for this column, and there is no such column of its kind");
-            Failure::new(Code::Usage, what, "name a column of the plan")
-        };
-        if let Some(name) = self.set.category_weights.keys().find(|name| categorical.iter().all(|c| c.column != **name))
-        {
-            return Err(none(name));
+    /// Whether every weight is that of a column of categories.
+    fn check_weights(&self) -> Result<(), Failure> {
+        let known = |name: &&String| self.columns.1.iter().any(|c| c.column == **name);
+        match self.set.category_weights.keys().find(|name| !known(name)) {
+            None => Ok(()),
+            Some(name) => usage(
+                format!("{name}: a setting is for this column, and there is no such column of its kind"),
+                "name a column of the plan",
+            ),
         }
-        let winsor = |(name, (lower, upper)): (&String, &(f64, f64))| {
-            let column = numbers.iter().position(|c| c.name == *name).ok_or_else(|| none(name))?;
-            Ok::<_, Failure>(Winsor { column: column as u32, lower: *lower, upper: *upper })
-        };
-        let winsorise = self.set.winsorise.iter().map(winsor).collect::<Result<_, Failure>>()?;
-        Ok(Preparation { winsorise, scale: self.set.standardise.unwrap_or(Scale::None), ..Preparation::none() })
     }
 }
 
@@ -424,8 +416,6 @@ mod tests {
             "powers=false",
             "min_group=5",
             "finish=10",
-            "regularisation=0.001",
-            "distance=0.123",
             "anchors=9",
             "features=37",
             "features_min=7",
@@ -469,16 +459,15 @@ mod tests {
                 }
             }
         }
-        let told = plan("gmm", Some("finish=10")).expect_err("refused").to_string();
-        let failure = plan("gmm", Some("finish=10")).expect_err("refused");
-        assert!(told.contains("gmm does not read it") && failure.advice.ends_with("reads it: fkm"), "{failure:?}");
+        let failure = plan("kmeans", Some("min_group=5")).expect_err("refused");
+        let told = failure.to_string();
+        assert!(told.contains("kmeans does not read it") && failure.advice.ends_with("reads it: fkm"), "{failure:?}");
     }
 
     #[test]
     fn a_setting_that_the_method_does_not_read_is_refused() {
         let code = |line: &[&str]| noise(&[&["--exact"], line].concat()).err();
-        assert_eq!(code(&["--method=kmeans", "--set=distance=0.1"]), Some(Code::Usage));
-        assert_eq!(code(&["--method=pcm", "--set=distance=0.1"]), None);
+        assert_eq!(code(&["--method=kmeans", "--set=local_steps=3"]), Some(Code::Usage));
         assert_eq!(code(&["--method=ffcm-avg2", "--set=local_steps=3"]), None);
     }
 

@@ -6,7 +6,6 @@ use std::path::PathBuf;
 
 use clap::Args;
 use serde_json::json;
-use veilsum_cluster::method::Scale;
 use veilsum_node::{
     cost::{Cost, counted},
     documents::{self, Federation, Reading, SitePolicy, policy_of, reading_of, roster_fingerprint},
@@ -341,7 +340,6 @@ fn kinds_asked(work: &PlanSpec, questions: impl Iterator<Item = &'static str>) -
         (recipe.range.is_some(), "range of K"),
         (recipe.choice.by.name() == "gap", "gap statistic"),
         (!work.categorical.is_empty(), "categorical columns"),
-        (recipe.preparation.scale == Scale::Robust || !recipe.preparation.winsorise.is_empty(), "quantiles"),
     ];
     kinds.extend(more.into_iter().filter(|(asked, _)| *asked).map(|(_, kind)| kind.to_owned()));
     kinds
@@ -350,7 +348,6 @@ fn kinds_asked(work: &PlanSpec, questions: impl Iterator<Item = &'static str>) -
 /// The row that is about a question, where it is not that of the method.
 fn of_kind(question: &str) -> Option<&'static str> {
     Some(match question {
-        "histogram" => "quantiles",
         "moments" => "mean and deviation",
         "margins" => "first centres",
         "local_choice" => "range of K",
@@ -415,7 +412,7 @@ mod tests {
         let questions = ["histogram", "moments", "margins", "local_choice", "validation"];
         assert!(questions.iter().all(|name| of_kind(name).is_some_and(starts)));
         assert!(["gap statistic", "categorical columns"].into_iter().all(starts));
-        let methods = ["fcm", "ffcm-avg1", "ffcm-avg2", "fcm-noise", "pcm", "kmeans", "fkm", "gmm", "gk", "ffcf"];
+        let methods = ["fcm", "ffcm-avg1", "ffcm-avg2", "kmeans", "fkm", "ffcf"];
         assert!(methods.iter().all(|name| rows.iter().any(|row| row[0].contains(&format!("`{name}`")))));
     }
 }

@@ -250,11 +250,7 @@ mod tests {
         use veilsum_cluster::{Algorithm, privacy::Noise};
         let (m, epsilon, max_rounds) = (2.0, 0.0, 4);
         let mut works = Vec::new();
-        for algorithm in [
-            Algorithm::Fcm { m, epsilon, max_rounds },
-            Algorithm::Kmeans { epsilon, max_rounds },
-            Algorithm::Pcm { m, epsilon, max_rounds, distance: 0.3 },
-        ] {
+        for algorithm in [Algorithm::Fcm { m, epsilon, max_rounds }, Algorithm::Kmeans { epsilon, max_rounds }] {
             let plain = PlanSpec::plain(columns(), algorithm, 2, Seeding::Uniform { seed: 1 });
             works.push((plain.clone(), 1 << 20));
             for (rho, max_rows) in [(0.05, 1 << 20), (0.3, 64), (0.95, 1 << 20), (1.4, 1 << 20)] {

@@ -29,8 +29,6 @@ pub(crate) struct Settings {
     pub powers: Option<bool>,
     pub min_group: Option<u64>,
     pub finish: u32,
-    pub regularisation: Option<f64>,
-    pub distance: Option<f64>,
     pub anchors: u32,
     pub features: Option<u32>,
     pub features_min: Option<u32>,
@@ -39,7 +37,6 @@ pub(crate) struct Settings {
     pub scale: Option<Scaling>,
     pub out_of_box: Option<OutOfBox>,
     pub standardise: Option<Scale>,
-    pub winsorise: BTreeMap<String, (f64, f64)>,
     pub category_weight: Option<f64>,
     pub category_weights: BTreeMap<String, f64>,
     pub indices: Option<IndexSet>,
@@ -101,7 +98,7 @@ pub(crate) enum OnLoss {
 }
 
 /// Settings that a method may read, with the beginning of what they are called among its parameters.
-const OF_METHODS: [(&str, &str); 14] = [
+const OF_METHODS: [(&str, &str); 12] = [
     ("epsilon", "epsilon"),
     ("stop", "stop"),
     ("max_rounds", "max_rounds"),
@@ -109,8 +106,6 @@ const OF_METHODS: [(&str, &str); 14] = [
     ("powers", "powers"),
     ("min_group", "min_rows"),
     ("finish", "finish"),
-    ("regularisation", "regularisation"),
-    ("distance", "distance"),
     ("anchors", "anchors"),
     ("features", "features"),
     ("features_min", "features"),
@@ -266,9 +261,9 @@ mod tests {
 
     #[test]
     fn values_are_toml_and_bare_words_are_texts() {
-        let set = read(&["m=2", "init=totals", "winsorise.a=[0, 0.99]", "choose=xie-beni", "elbow=true"]).unwrap();
+        let set = read(&["m=2", "init=totals", "category_weights.a=2", "choose=xie-beni", "elbow=true"]).unwrap();
         assert_eq!((set.m, set.init.as_deref(), set.elbow), (Some(2.0), Some("totals"), true));
-        assert_eq!(set.winsorise["a"], (0.0, 0.99));
+        assert_eq!(set.category_weights["a"], 2.0);
         assert_eq!(set.choose, Some(Pick::XieBeni));
     }
 
@@ -277,7 +272,7 @@ mod tests {
         for (words, says) in [
             (&["max_round=3"][..], "next: set max_rounds, m, "),
             (&["m=1.5", "restarts=many"], "--set restarts=many: "),
-            (&["standardise=whole"], "`whiten`"),
+            (&["standardise=whole"], "`standard`"),
             (&["m"], "--set m: "),
             (&["m=1", "m=2"], "--set m=2: duplicate key"),
             (&["choose=silhouette"], "`calinski-harabasz`"),

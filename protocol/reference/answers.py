@@ -10,7 +10,6 @@ from domain import BEYOND, MAX_BOUND, moved_rows, refuse
 from distances import add_to, check_fuzzy, columns_fit, fuzzifier_fits, general_weights, memberships, nearest, quadratic_weights, square
 from features import FEATURES
 from local_answers import LOCAL_CHOICE, LOCAL_FUZZY, LOCAL_MEANS
-from shaped_answers import SHAPED_SHIFTS, SHAPED_SUMS
 from validity_answers import VALIDATION
 
 MAX_BATCH, MAX_ENTRIES, MAX_BINS = 4096, 1 << 24, 1024
@@ -128,25 +127,11 @@ def check_shifts(q, domain):
         fuzzifier_fits(q["m"])
     if not (math.isfinite(q["clip"]) and q["clip"] > 0) or len(q["centres"]) >= MAX_ENTRIES // (domain.columns + 1):
         refuse("how far rows pull, or the number of centres")
-    if q["typical"] is not None and (q["m"] is None or not 0 < q["typical"]["distance"] <= MAX_BOUND):
-        refuse("typical rows without a fuzzifier or at no distance")
 
 
 def shifts_blocks(q, domain):
     k = len(q["centres"])
-    possibilistic = q["typical"] is not None and q["typical"]["typicality"][0] == "possibilistic"
-    most = math.sqrt(k) * q["clip"] if possibilistic else q["clip"]
-    return [("weights", k, 1.0, "row"), ("shifts", k * domain.columns, q["clip"], "row"), ("squares", 1, most * most, "row")]
-
-
-def typical_memberships(x, centres, m, typicality, distance):
-    delta = distance * distance
-    squares = [square(x, c) for c in centres]
-    if typicality == "possibilistic":
-        return [1 / (1 + (s / delta) ** (1 / (m - 1))) for s in squares]
-    near = min([delta, *squares])
-    parts = [(near / s) ** (1 / (m - 1)) if near > 0 else float(s == 0) for s in [delta, *squares]]
-    return [p / math.fsum(parts) for p in parts[1:]]
+    return [("weights", k, 1.0, "row"), ("shifts", k * domain.columns, q["clip"], "row"), ("squares", 1, q["clip"] * q["clip"], "row")]
 
 
 def shifts(q, domain, rows):
@@ -156,10 +141,6 @@ def shifts(q, domain, rows):
     for x in rows:
         if m is None:
             own = [float(i == nearest(x, q["centres"])[0]) for i in range(k)]
-        elif q["typical"] is not None:
-            typical = q["typical"]
-            us = typical_memberships(x, q["centres"], m, typical["typicality"][0], typical["distance"])
-            own = [u**m for u in us]
         else:
             own = [u**m for u in memberships(x, q["centres"], m)]
         add_to(entries, 0, own)
@@ -173,23 +154,6 @@ def shifts(q, domain, rows):
             squares.append(u * min(far, q["clip"] * q["clip"]))
         add_to(entries, k + k * d, [math.fsum(squares)])
     return entries
-
-
-def check_typical(q, domain):
-    if not 0 < q["distance"] <= MAX_BOUND:
-        refuse("the distance of noise or of typical rows")
-    check_fuzzy(q, domain)
-
-
-def typical_sums(q, domain, rows):
-    k, d, m = len(q["centres"]), domain.columns, q["m"]
-    sums, weights = [[] for _ in range(k * d)], [[] for _ in range(k)]
-    for x in rows:
-        us = typical_memberships(x, q["centres"], m, q["typicality"][0], q["distance"])
-        for i, u in enumerate(us):
-            add_to(sums, i * d, [u**m * v for v in x])
-            add_to(weights, i, [u**m])
-    return sums + weights
 
 
 FAMILIES = {
@@ -208,9 +172,6 @@ FAMILIES = {
     "margins": (check_margins, lambda q, domain: [("rows", domain.columns * (q["bins"] + 1), 1.0, "row")], margins),
     "validation": VALIDATION,
     "shifts": (check_shifts, shifts_blocks, shifts),
-    "shaped_sums": SHAPED_SUMS,
-    "typical_sums": (check_typical, fuzzy_sums_blocks, typical_sums),
-    "shaped_shifts": SHAPED_SHIFTS,
     "missing": (
         lambda q, domain: None,
         lambda q, domain: [("missing", domain.columns, 1.0, "row")],

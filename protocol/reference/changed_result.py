@@ -51,17 +51,12 @@ class Control:
         of.update({key: value}) if isinstance(of, dict) else of.insert(key, value)
 
     def result(self):
-        apart, shapes = self.auditor.apart(self.fields), self.fields.get("shapes")
+        apart = self.auditor.apart(self.fields)
         if apart is None:
             return
         assert apart <= CLOSE
         whole = "description" if "description" in self.fields else "centres"
         self.change(whole, self.fields, whole)
-        if shapes:
-            for key in [key for key in ("covariances", "weights") if key in shapes]:
-                self.change(key, shapes, key)
-            del self.fields["shapes"]
-            self.seen("covariances", "no shapes")
 
     def question(self):
         for step in self.auditor.steps[-1:]:

@@ -4,9 +4,6 @@ measured number a pair: the number, and what counts as one of it.
 
 import math
 
-from shaped_answers import triangle
-from steps import pairs
-
 
 def apart(mine, theirs):
     """The largest difference, in these units; infinite where members, lengths, words or counts differ, or theirs is no number."""
@@ -41,24 +38,5 @@ def original(centres, domain, t):
 
 
 def clusters(end, domain, t):
-    """Clusters that a run may have ended with, as a result has them: centres in units of each column's range, covariances in units of
-    the product of two deviations."""
-    d, wide = domain.columns, spans(domain)
-    out = {"centres": [list(zip(c, wide)) for c in original([one[:d] for one in end], domain, t)]}
-    shapes = [(one[d:][: triangle(d)], one[d + triangle(d) :]) for one in end if len(one) > d]
-    if shapes:
-        stretch = wide if domain.scaling == "box" else [1.0] * d
-        inside = [high - low for low, high in map(domain.moved(t).interval, range(d))]
-        by = [s * i / f for s, i, f in zip(stretch, inside, t["factor"] if t else [1.0] * d)]
-        own = [[x * by[i] * by[j] for x, (i, j) in zip(matrix, pairs(d))] for matrix, _ in shapes]
-        out["covariances"] = [[(x, math.sqrt(c[triangle(i) + i] * c[triangle(j) + j])) for x, (i, j) in zip(c, pairs(d))] for c in own]
-        if shapes[0][1]:
-            out["weights"] = [(weight, 1.0) for _, (weight,) in shapes]
-    return out
-
-
-def shown(result):
-    """The members of a result that `clusters` recomputes, and which it says it does not show."""
-    shapes = result.get("shapes") or {}
-    held = {"centres": result["centres"], **{key: shapes[key] for key in ("covariances", "weights") if key in shapes}}
-    return held, {"weights"} if any(why.startswith("shapes.weights:") for why in result.get("not_shown") or []) else set()
+    """Clusters that a run may have ended with, as a result has them: centres in units of each column's range."""
+    return {"centres": [list(zip(c, spans(domain))) for c in original(end, domain, t)]}

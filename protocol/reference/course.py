@@ -30,10 +30,9 @@ class Course:
         self.k, self.validated, self.centres = recipe["clusters"]["max"], False, None
         self.asked, self.scales = None, None
         (self.method, self.of_method), (seeding, start) = recipe["algorithm"], recipe["seeding"]
-        prepared = recipe["preparation"]
         validity = recipe["validity"]
         others = [
-            work["sampling"], recipe["noise"], recipe["range"], prepared["winsorise"], prepared["scale"][0] != "none",
+            work["sampling"], recipe["noise"], recipe["range"], recipe["preparation"][0] != "none",
             recipe["clusters"]["min"] != self.k, recipe["restarts"] != 1,
             work["judge"][0] != "coordinator",
             self.method not in ("fcm", "kmeans"), seeding not in ("given", "uniform"),

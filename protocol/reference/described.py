@@ -3,7 +3,6 @@
 import math
 
 from compared import original, spans
-from shaped_answers import triangle
 from steps import confined
 
 QUANTILES = [0.05, 0.25, 0.5, 0.75, 0.95]
@@ -35,7 +34,7 @@ def quantile(bins, q, span):
 def describe(told, work, domain):
     """The description of these answers, each a name, its question and its blocks."""
     d, n = domain.columns, domain.numbers
-    counts, missing, covariances, spread_rows, histogram_rows = [], None, None, None, None
+    counts, missing, spread_rows, histogram_rows = [], None, None, None
     for name, q, blocks in told:
         if name == "missing":
             missing = [max(round(x), 0) for x in blocks["missing"]]
@@ -49,17 +48,6 @@ def describe(told, work, domain):
         elif name == "moments":
             spread_rows = blocks["rows"][0]
             variances = [max(s / spread_rows, 0.0) for s in blocks["squares"]]
-        elif name == "shaped_sums":
-            rows = spread_rows = blocks["weights"][0]
-            by = [high - low for low, high in map(domain.interval, range(d))]
-            mean = confined([s / rows for s in blocks["sums"]], domain)
-            delta = [(a - b) / e for a, b, e in zip(mean, q["centres"][0], by)]
-            covariances = [[0.0] * d for _ in range(d)]
-            for i in range(d):
-                for j in range(i + 1):
-                    value = blocks["scatter"][triangle(i) + j] / rows - delta[i] * delta[j]
-                    covariances[i][j] = covariances[j][i] = value * by[i] * by[j]
-            variances = [max(covariances[i][i], 0.0) for i in range(d)]
     lacking = lambda at: {} if missing is None else {"missing": missing[at]}  # noqa: E731
     (mean,), numbers = original([mean], domain, None), []
     for i, (column, span) in enumerate(zip(work["columns"], spans(domain))):
@@ -84,8 +72,4 @@ def describe(told, work, domain):
     for key, over in (("spread_rows", spread_rows), ("histogram_rows", histogram_rows)):
         if over is not None and round(over) != out["rows"]:
             out[key] = round(over)
-    if covariances:
-        scale = [math.sqrt(v) for v in variances]
-        line = lambda i: [(c / (scale[i] * s), 1.0) if scale[i] * s > 0 else None for c, s in zip(covariances[i], scale)]  # noqa: E731
-        out["correlations"] = [line(i) for i in range(d)]
     return out

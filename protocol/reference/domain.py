@@ -30,8 +30,6 @@ class Domain:
         """The interval of column j in working units."""
         if j >= self.numbers:
             return (0.0, self.indicators[j - self.numbers])
-        if self.scaling == "direction":
-            return (-1.0 if self.lower[j] < 0 else 0.0, 1.0 if self.upper[j] > 0 else 0.0)
         return (0.0, 1.0) if self.scaling == "box" else (self.lower[j], self.upper[j])
 
     def units(self):
@@ -71,8 +69,6 @@ class Domain:
             row = row[: self.numbers]
             if self.scaling == "box":
                 row = [(x - low) / (high - low) for x, low, high in zip(row, self.lower, self.upper)]
-            if self.scaling == "direction":
-                row = direction(row)
             out.append(row + scaled)
         return out
 
@@ -80,23 +76,18 @@ class Domain:
         """[QRY-2]: the box in the units of a transform, which is refused where it does not fit."""
         if t is None:
             return self
-        lists, d = [t["lower"], t["upper"], t["shift"]], self.columns
-        if any(len(x) != d for x in lists) or len(t["factor"]) not in (d, d * (d + 1) // 2):
+        lists = [t[name] for name in ("lower", "upper", "shift", "factor")]
+        if any(len(x) != self.columns for x in lists):
             refuse("a transform of other columns")
         lower, upper = [], []
-        for j, (low, high, shift) in enumerate(zip(*lists)):
-            factor = line(t, j)[-1][1]
+        for j, (low, high, shift, factor) in enumerate(zip(*lists)):
             first, last = self.interval(j)
             shifts = (shift == 0 and factor == 1) or first <= shift <= last
             scales = 0 < factor <= MAX_FACTOR / max(last - first, 1.0)
             if not (first <= low < high <= last and shifts and scales):
                 refuse(f"the transform of column {j}")
-        for j in range(d):
-            if any(not abs(f) <= MAX_FACTOR / max(b - a, 1.0) for i, f in line(t, j) for a, b in [self.interval(i)]):
-                refuse(f"the transform of column {j}")
-            low, high = ends(t, j)
-            lower.append(low)
-            upper.append(high)
+            lower.append((low - shift) * factor)
+            upper.append((high - shift) * factor)
         if any(not (abs(a) <= MAX_BOUND and abs(b) <= MAX_BOUND and a < b) for a, b in zip(lower, upper)):
             refuse("a transform that leaves no box")
         return Domain(lower, upper, "none")
@@ -105,48 +96,8 @@ class Domain:
 def moved_rows(rows, t):
     if t is None:
         return rows
-    intervals = [ends(t, j) for j in range(len(t["shift"]))]
-    out = []
-    for row in rows:
-        off = [min(max(x, low), high) - s for x, low, high, s in zip(row, t["lower"], t["upper"], t["shift"])]
-        new = []
-        for j, (low, high) in enumerate(intervals):
-            total = 0.0
-            for i, f in line(t, j):
-                total += off[i] * f
-            # Sums of products may round to a hair outside.
-            new.append(min(max(total, low), high))
-        out.append(new)
-    return out
-
-
-def line(t, j):
-    """Row j of the matrix F of a transform: places and numbers, up to the diagonal."""
-    d, factor = len(t["shift"]), t["factor"]
-    if len(factor) == d:
-        return [(j, factor[j])]
-    return list(enumerate(factor[j * (j + 1) // 2 : (j + 1) * (j + 2) // 2]))
-
-
-def ends(t, j):
-    """The interval of a transformed column."""
-    low = high = 0.0
-    for i, f in line(t, j):
-        a, b = ((x - t["shift"][i]) * f for x in (t["lower"][i], t["upper"][i]))
-        low, high = low + min(a, b), high + max(a, b)
-    return low, high
-
-
-def direction(row):
-    """A row over its length; the largest value goes first."""
-    largest = max(abs(x) for x in row)
-    if largest == 0:
-        raise ValueError("a row of zeros has no direction")
-    row = [x / largest for x in row]
-    total = 0.0
-    for x in row:
-        total += x * x
-    return [min(max(x / math.sqrt(total), -1.0), 1.0) for x in row]
+    columns = list(zip(t["lower"], t["upper"], t["shift"], t["factor"]))
+    return [[(min(max(x, low), high) - s) * f for x, (low, high, s, f) in zip(row, columns)] for row in rows]
 
 
 def exponent(bound):

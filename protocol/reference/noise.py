@@ -180,7 +180,7 @@ def answer_cases(secret):
         "recipe": {
             "clusters": {"min": 2, "max": 2}, "algorithm": ("fcm", {"m": 2.0, "epsilon": 0.0, "max_rounds": 4}),
             "stop": ("frobenius", {}), "range": None, "seeding": ("given", {"centres": centres}), "restarts": 1,
-            "preparation": {"winsorise": [], "scale": ("none", {}), "min_rows": 10, "bins": 64},
+            "preparation": ("none", {}),
             "validity": {"full": False, "vectors": False, "judge_m": 2.0, "davies_bouldin": {"p": 2.0, "q": 1.0}},
             "choice": {"by": ("fuzzy-davies-bouldin", {}), "elbow": False},
             "noise": {
@@ -191,7 +191,7 @@ def answer_cases(secret):
         },
         "sampling": None, "judge": ("coordinator", {}), "step_bits": 20, "categorical": [],
     }  # fmt: skip
-    first = {"centres": centres, "m": 2.0, "typical": None, "middle": True, "clip": math.sqrt(0.5) * (1 + 1e-5), "round": 0}
+    first = {"centres": centres, "m": 2.0, "middle": True, "clip": math.sqrt(0.5) * (1 + 1e-5), "round": 0}
     queries = {"first round": ("shifts", first), "validation": ("fuzzy_validation", {"centres": centres, "m": 2.0})}
     questions = {"count": ("CountRows", {})}
     questions |= {name: ("Cluster", {"transform": None, "queries": [query]}) for name, query in queries.items()}

@@ -58,7 +58,7 @@ def policy_cases():
     for questions in (0, 10, 11, 2**64 - 1):
         add("questions", {}, questions=questions)
     for policy, method, columns, rows in [
-        ({}, "fcm", ["age"], None), ({"methods": ["fcm"]}, "fcm", [], None), ({"methods": ["fcm"]}, "gmm", [], None),
+        ({}, "fcm", ["age"], None), ({"methods": ["fcm"]}, "fcm", [], None), ({"methods": ["fcm"]}, "kmeans", [], None),
         ({"methods": []}, "fcm", [], None), ({"columns": ["age"]}, "fcm", ["age"], None),
         ({"columns": ["age"]}, "fcm", ["age", "sex"], None), ({}, "fcm", [], 3),
         ({"rows_per_person": 3}, "fcm", [], 3), ({"rows_per_person": 4}, "fcm", [], 3), ({"rows_per_person": 4}, "fcm", [], None),

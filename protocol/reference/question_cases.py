@@ -10,7 +10,7 @@ from documents import MAX_APPLICATION
 from draws import Stream, drawn, uniform_centres
 from question_samples import (
     BOUNDS, BOXES, GOOD, ROWS, STANDARD, THREE, UNITS, features, fuzzy, histogram,
-    local_choice, local_fuzzy, local_means, margins, moments, question_of, shaped, shaped_shifts, shifts, steps, typical, validation,
+    local_choice, local_fuzzy, local_means, margins, moments, question_of, shifts, steps, validation,
 )  # fmt: skip
 from questions import QUESTION, WORK, shown
 from suite import H, le32, le64
@@ -90,21 +90,6 @@ def bad_questions():
         "K = 1 alone": [local_choice(1, 3)], "K = 65 alone": [local_choice(2, 65)],
         "17 starts": [local_choice(2, 3, starts=17)],
         "one bin of margins": [margins(1)], "1025 bins of margins": [margins(1025)],
-        "hard groups with a noise cluster": [shifts(0.3, None, typical="noise")],
-        "a covariance that is not positive definite": [shaped(covariances=[0.02, 0.0245, 0.03] * 3)],
-        "a covariance below the floor": [shaped(covariances=[0.02, 0.0, 1e-7] * 3)],
-        "a covariance wider than the box": [shaped(covariances=[5.0, 0.0, 1.0] * 3)],
-        "two covariances for three clusters": [shaped(covariances=[0.02, 0.0, 0.02] * 2)],
-        "no floor": [shaped(floor=0.0)], "a mixture of weight 2": [shaped(weights=(1.0, 0.5, 0.5))],
-        "a weight below 0": [shaped(weights=(1.0, 0.5, -0.5))],
-        "two weights for three clusters": [shaped(weights=(0.5, 0.5))],
-        "covariances, m = 1": [shaped(m=1.0)],
-        "shifts of a mixture that pull nowhere": [shaped_shifts(0.0)],
-        "shifts of a mixture that is none": [shaped_shifts(0.5, weights=(0.5, 0.5))],
-        "a cluster with a covariance outside the box": [shaped([[0.5, 0.5], [0.5, 1.5], [0.0, 0.0]])],
-        "noise at no distance": [typical("noise", distance=0.0)],
-        "typical at an infinite distance": [typical("possibilistic", distance=float("inf"))],
-        "a noise cluster, m = 1": [typical("noise", m=1.0)],
     }  # fmt: skip
     for name, queries in bad.items():
         yield name, question_of(queries)
@@ -112,8 +97,7 @@ def bad_questions():
         "factor 0": ("factor", [0.0, 1.0]), "a shift outside": ("shift", [1.5, 0.0]),
         "an empty clip": ("upper", [0.1, 1.0]),
         "a clip outside": ("lower", [-0.1, 0.0]), "a factor too large": ("factor", [1e13, 1.0]),
-        "one column": ("shift", [0.5]), "half a triangle": ("factor", [4.0, 1.0, 2.5, 1.0]),
-        "a triangle with a factor too large": ("factor", [4.0, 1e13, 2.5]),
+        "one column": ("shift", [0.5]), "a factor more": ("factor", [4.0, 1.0, 2.5]),
     }  # fmt: skip
     for name, (field, value) in changes.items():
         yield f"transform: {name}", question_of([moments()], {**STANDARD, field: value})
@@ -137,7 +121,7 @@ def works():
             "recipe": {
                 "clusters": {"min": 2, "max": 4}, "algorithm": algorithm, "stop": ("frobenius", {}), "range": None,
                 "seeding": seeding, "restarts": 1,
-                "preparation": {"winsorise": [], "scale": ("none", {}), "min_rows": 10, "bins": 64},
+                "preparation": ("none", {}),
                 "validity": {"full": True, "vectors": False, "judge_m": 2.0, "davies_bouldin": by},
                 "choice": {"by": ("xie-beni", {}), "elbow": False}, "noise": None,
             },
@@ -157,8 +141,7 @@ def works():
     yield work(("ffcf", {**m, "features": params, "anchors": 0, "merge": True}), candidates, judge=("intermediary", {}))
     rich = work(("ffcm-avg1", {**m, **stop, "local": steps(9), "powers": False}), ("given", {"centres": [[0.5, 0.25], [0.125, 1.0]]}))
     rich["recipe"]["range"] = {"most": 8, "starts": 2, "seed": 3}
-    rich["recipe"]["preparation"]["winsorise"] = [{"column": 1, "lower": 0.01, "upper": 0.99}]
-    rich["recipe"]["preparation"]["scale"] = ("robust", {})
+    rich["recipe"]["preparation"] = ("standard", {})
     rich["recipe"]["clusters"] = {"min": 2, "max": 2}
     rich["recipe"]["validity"] = {"full": True, "vectors": True, "judge_m": 1.5, "davies_bouldin": {"p": 1.5, "q": 2.0}}
     rich["recipe"]["stop"] = ("sum", {})
@@ -178,20 +161,9 @@ def works():
     persons = copy.deepcopy(noisy)
     persons["recipe"]["noise"]["unit"] = ("person", {"rows": 3})
     yield persons
-    mixed = work(("gmm", {**stop, "regularisation": 1e-6}), uniform)
-    mixed["recipe"]["choice"] = {"by": ("bic", {}), "elbow": False}
-    yield mixed
-    yield work(("fcm-noise", {**m, **stop, "distance": 0.25}), uniform)
-    yield work(("pcm", {**m, **stop, "distance": 0.5}), uniform)
-    yield work(("gk", {**m, **stop, "regularisation": 1e-5}), uniform)
     smoker = {"column": "smoker", "categories": ["never", "former", "é, current"], "weight": 0.5}
     sex = {"column": "sex", "categories": ["f", "m"], "weight": 0.25}
     yield work(("fcm", {**m, **stop}), uniform, categorical=[smoker, sex])
-    white = work(("fcm", {**m, **stop}), uniform, scaling=("direction", {}))
-    yield white
-    white = work(("fcm", {**m, **stop}), uniform)
-    white["recipe"]["preparation"]["scale"] = ("whiten", {})
-    yield white
     described = work(("describe", {"bins": 20}), uniform, step_bits=40, categorical=[sex])
     described["recipe"] |= {
         "clusters": {"min": 1, "max": 1},

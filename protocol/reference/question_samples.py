@@ -8,7 +8,6 @@ BOXES = {
     "raw": Domain([-1.0, 10.0], [3.0, 30.0], "none"),
     "mixed": Domain([-1.0], [3.0], "none", [0.25, 0.25]),
     "unit": Domain([0.0, 0.0], [1.0, 1.0], "none"),
-    "directions": Domain([-1.0, 10.0], [3.0, 30.0], "direction"),
 }
 
 
@@ -77,34 +76,15 @@ def validation(centres=THREE, m=2.0, vectors=True):
     return "validation", {"centres": centres, "m": m, "vectors": vectors}
 
 
-def shifts(clip, m=2.0, middle=True, centres=THREE, round=0, typical=None):
-    typical = typical and {"distance": 0.2, "typicality": (typical, {})}
-    return "shifts", {"centres": centres, "m": m, "typical": typical, "middle": middle, "clip": clip, "round": round}
+def shifts(clip, m=2.0, middle=True, centres=THREE, round=0):
+    return "shifts", {"centres": centres, "m": m, "middle": middle, "clip": clip, "round": round}
 
 
 def fuzzy(name, centres=THREE, m=2.0):
     return name, {"centres": centres, "m": m}
 
 
-def typical(name, centres=THREE, m=2.0, distance=0.2):
-    return "typical_sums", {"centres": centres, "m": m, "distance": distance, "typicality": (name, {})}
-
-
-OVAL = [0.02, 0.01, 0.03, 0.04, 0.0, 0.01, 0.005, -0.002, 0.05]
-
-
-def shaped(centres=THREE, weights=(0.25, 0.5, 0.25), m=None, covariances=OVAL, floor=1e-6):
-    model = ("mixture", {"weights": list(weights)}) if m is None else ("gustafson_kessel", {"m": m})
-    fields = {"centres": centres, "covariances": list(covariances), "model": model, "floor": floor}
-    return "shaped_sums", fields
-
-
-def shaped_shifts(clip, round=0, **clusters):
-    return "shaped_shifts", {"clusters": shaped(**clusters)[1], "clip": clip, "round": round}
-
-
 STANDARD = {"lower": [0.1, 0.0], "upper": [0.9, 1.0], "shift": [0.5, 0.25], "factor": [4.0, 2.5]}
-WHITE = {**STANDARD, "factor": [4.0, -1.5, 2.5]}
 GOOD = {
     "fuzzy sums": [fuzzy("fuzzy_sums")],
     "fuzzy sums, m below 2": [fuzzy("fuzzy_sums", m=1.5)],
@@ -136,31 +116,13 @@ GOOD = {
     "shifts around the middle": [shifts(0.75)],
     "shifts around the centres": [shifts(0.2, 1.5, False, TIED, 7)],
     "shifts of hard groups": [shifts(0.3, None, False)],
-    "shifts, a noise cluster": [shifts(0.3, 2.0, False, typical="noise")],
-    "shifts, possibilistic": [shifts(0.4, 1.5, typical="possibilistic")],
-    "noise cluster": [typical("noise")],
-    "noise cluster, m below 2, centres twice": [typical("noise", TIED, 1.5, 0.5)],
-    "possibilistic": [typical("possibilistic")],
-    "possibilistic, m = 3, centres twice": [typical("possibilistic", TIED, 3.0)],
-    "mixture": [shaped()],
-    "mixture, a component of no weight": [shaped(weights=(0.5, 0.0, 0.5))],
-    "mixture, rows beyond the least likelihood": [shaped(THREE[:1], [1.0], None, [1e-6, 0.0, 1e-6])],
-    "Gustafson-Kessel": [shaped(m=2.0)],
-    "Gustafson-Kessel, m below 2": [shaped(m=1.5)],
-    "Gustafson-Kessel, m = 3": [shaped(m=3.0)],
-    "shifts of a mixture": [shaped_shifts(0.2)],
-    "shifts of Gustafson-Kessel": [shaped_shifts(0.75, 3, m=1.5)],
     "missing values": [("missing", {})],
     "several": [fuzzy("fuzzy_sums"), fuzzy("fuzzy_sums", THREE[:2]), moments()],
 }
 UNITS = {
     "standardised": ("scaled", STANDARD, [fuzzy("fuzzy_sums"), validation(), moments([0.0, 0.0])]),
     "raw units": ("raw", None, [fuzzy("fuzzy_sums", RAW), fuzzy("fuzzy_validation", RAW), local_means(RAW)]),
-    "raw units, mixture": ("raw", None, [shaped(RAW), shaped(RAW, m=2.0)]),
-    "standardised, mixture": ("scaled", STANDARD, [shaped([[0.0, 0.0], [1.0, 1.0], [-1.0, 0.5]])]),
     "raw units, moments": ("raw", None, [moments(), moments([1.0, 20.0]), histogram(5, (1, 12.5, 22.5))]),
-    "whitened": ("scaled", WHITE, [fuzzy("fuzzy_sums", [[0.0, 0.0], [1.0, 1.0], [-1.0, 0.5]]), moments([0.0, 0.0])]),
-    "directions": ("directions", None, [fuzzy("fuzzy_sums", [[0.0, 1.0], [0.1, 0.9], [-0.1, 0.9]]), moments()]),
     "raw units, features": ("raw", None, [features(RAW)]),
 }
 MIXED = [[0.0, 0.25, 0.0], [1.0, 0.0, 0.25]]

@@ -32,9 +32,6 @@ STEPS = Struct(most=U32, epsilon=F64)
 PULL = Enum(memberships=NOTHING, powers=NOTHING, nearest=NOTHING)
 FEATURE_PARAMS = Struct(min=U32, max=U32, tau=F64, m=F64)
 BRACKET = Struct(column=U32, lower=F64, upper=F64)
-TYPICALITY = Enum(noise=NOTHING, possibilistic=NOTHING)
-SHAPE_MODEL = Enum(mixture=Struct(weights=DOUBLES), gustafson_kessel=Struct(m=F64))
-SHAPES = Struct(centres=POINTS, covariances=DOUBLES, model=SHAPE_MODEL, floor=F64)
 QUERY = Enum(
     fuzzy_sums=Struct(centres=POINTS, m=F64),
     fuzzy_validation=Struct(centres=POINTS, m=F64),
@@ -49,14 +46,10 @@ QUERY = Enum(
     shifts=Struct(
         centres=POINTS,
         m=Option(F64),
-        typical=Option(Struct(distance=F64, typicality=TYPICALITY)),
         middle=BOOL,
         clip=F64,
         round=U32,
     ),
-    shaped_sums=SHAPES,
-    typical_sums=Struct(centres=POINTS, m=F64, distance=F64, typicality=TYPICALITY),
-    shaped_shifts=Struct(clusters=SHAPES, clip=F64, round=U32),
     missing=Struct(),
 )
 BATCH = Struct(transform=Option(TRANSFORM), queries=List(QUERY))
@@ -76,10 +69,6 @@ ALGORITHM = Enum(
         "fkm": Struct(epsilon=F64, max_rounds=U32, min_rows=U64, local_steps=U32, finish=U32),
         "kmeans": Struct(epsilon=F64, max_rounds=U32),
         "ffcf": Struct(m=F64, features=FEATURE_PARAMS, anchors=U32, merge=BOOL),
-        "gmm": Struct(epsilon=F64, max_rounds=U32, regularisation=F64),
-        "gk": Struct(m=F64, epsilon=F64, max_rounds=U32, regularisation=F64),
-        "fcm-noise": Struct(m=F64, epsilon=F64, max_rounds=U32, distance=F64),
-        "pcm": Struct(m=F64, epsilon=F64, max_rounds=U32, distance=F64),
         "describe": Struct(bins=U32),
     }
 )
@@ -91,7 +80,7 @@ SEEDING = Enum(
 PICK = Enum(
     **dict.fromkeys(
         "fuzzy-davies-bouldin davies-bouldin xie-beni partition-coefficient partition-entropy "
-        "modified-partition-coefficient fukuyama-sugeno calinski-harabasz bic gap".split(),
+        "modified-partition-coefficient fukuyama-sugeno calinski-harabasz gap".split(),
         NOTHING,
     )
 )
@@ -114,12 +103,7 @@ RECIPE = Struct(
     range=Option(Struct(most=U32, starts=U32, seed=U64)),
     seeding=SEEDING,
     restarts=U32,
-    preparation=Struct(
-        winsorise=List(Struct(column=U32, lower=F64, upper=F64)),
-        scale=Enum(none=NOTHING, standard=NOTHING, robust=NOTHING, whiten=NOTHING),
-        min_rows=U64,
-        bins=U32,
-    ),
+    preparation=Enum(none=NOTHING, standard=NOTHING),
     validity=Struct(
         full=BOOL,
         vectors=BOOL,
@@ -131,7 +115,7 @@ RECIPE = Struct(
 )
 WORK = Struct(
     columns=List(Struct(name=TEXT, lower=F64, upper=F64)),
-    scaling=Enum(box=NOTHING, none=NOTHING, direction=NOTHING),
+    scaling=Enum(box=NOTHING, none=NOTHING),
     out_of_box=Enum(refuse=NOTHING, clip=NOTHING),
     recipe=RECIPE,
     sampling=Option(Struct(share=F64, seed=U64)),

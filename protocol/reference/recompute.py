@@ -2,9 +2,8 @@
 
     recompute.py BUNDLE.tar
 
-It prints what it found as JSON, and ends with an error where anything does not hold. It compares centres, covariances, weights of a mixture that
-are shown, and descriptions; indices and sizes it does not recompute. Of directions, whitened columns and runs whose last rounds were estimated it
-follows the questions ([OPN-9]) and compares no centres: `apart` is null. So it is under noise, where the totals are all.
+It prints what it found as JSON, and ends with an error where anything does not hold. It compares centres and
+descriptions; indices and sizes it does not recompute. Under noise `apart` is null: there the totals are all.
 """
 
 import io
@@ -21,7 +20,7 @@ from answers import FAMILIES, check_batch
 from codec import BLOB, HASH, Reader, Refused, Struct, decode
 from commit import are_sums
 from anchors import clustered, features_of
-from compared import apart, clusters, shown
+from compared import apart, clusters
 from described import describe
 from documents import SIGNED_ROSTER, SIGNED_TERMS, plan_hash, roster_hash, session, threshold, verify_roster, verify_terms
 from domain import Domain, scaled
@@ -219,25 +218,23 @@ class Auditor:
             raise Refused(rule, f"a {kind} that site {site} did not sign")
 
     def ends(self, k):
-        """Where a run of K clusters may have ended: what the last total of a start led to, and what a closing question asked about."""
-        for step in (step for step in self.steps if not step.gone_on):
-            yield from [step.after, step.asked] if step.closing else [step.after]
+        """Where a run of K clusters may have ended: what the last total of a start led to."""
+        yield from (step.after for step in self.steps if not step.gone_on)
         seed = self.work["recipe"]["seeding"][1].get("seed", 0)
         for held in self.anchors:
             for restart in range(self.work["recipe"]["restarts"]):
                 yield [confined(c, self.domain.moved(self.transform)) for c in clustered(held, k, self.spec, (seed + restart) % 2**64)]
 
     def apart(self, result):
-        """How far a result is from the nearest that the totals lead to. Nothing where no question was one that is followed, where centres are
-        not taken back by columns, and where the last rounds of a run that ended early were estimated."""
+        """How far a result is from the nearest that the totals lead to. Nothing where no question was one that is followed."""
         if self.described:
             return apart(describe(self.described, self.work, self.domain), result["description"])
         d, t = self.domain, self.transform
-        if result.get("extrapolated") or not (self.steps or self.anchors) or d.scaling == "direction" or (t is not None and len(t["factor"]) != d.columns):
+        if not (self.steps or self.anchors):
             return None
-        (held, hidden), k = shown(result), len(result["centres"])
+        k = len(result["centres"])
         known = (clusters(end, d, t) for end in self.ends(k) if len(end) == k)
-        return min((apart({key: one[key] for key in one if key not in hidden}, held) for one in known), default=math.inf)
+        return min((apart(one, {"centres": result["centres"]}) for one in known), default=math.inf)
 
 
 def far(x, y, units):

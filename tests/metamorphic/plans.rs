@@ -6,7 +6,7 @@ use chacha20::{
 };
 use veilsum_cluster::{
     Algorithm, Centres, Clusters, OutOfBox, Query, Scaling,
-    method::{Candidates, LocalRange, Preparation, Scale, Seeding, Validity, Winsor},
+    method::{Candidates, LocalRange, Scale, Seeding, Validity},
     privacy::{Noise, Unit},
     query::LocalSteps,
     sampling::Sampling,
@@ -89,17 +89,12 @@ fn algorithm(dice: &mut Dice) -> Algorithm {
     let m = dice.of(&[1.1, 1.5, 2.0, 3.0]);
     let (epsilon, max_rounds) = (0.0, 1 + dice.below(4) as u32);
     let local = LocalSteps { most: 1 + dice.below(3) as u32, epsilon: 0.0 };
-    let (distance, regularisation) = (0.1 + dice.unit(), 0.01);
-    match dice.below(11) {
+    match dice.below(7) {
         0 | 1 => Algorithm::Fcm { m, epsilon, max_rounds },
         2 => Algorithm::Kmeans { epsilon, max_rounds },
-        3 => Algorithm::FcmNoise { m, epsilon, max_rounds, distance },
-        4 => Algorithm::Pcm { m, epsilon, max_rounds, distance },
-        5 => Algorithm::Gmm { epsilon, max_rounds, regularisation },
-        6 => Algorithm::Gk { m, epsilon, max_rounds, regularisation },
-        7 => Algorithm::FfcmAvg1 { m, epsilon, max_rounds, local, powers: dice.one_in(2) },
-        8 => Algorithm::FfcmAvg2 { m, epsilon, max_rounds, local },
-        9 => Algorithm::Fkm { epsilon, max_rounds, min_rows: 1, local_steps: local.most, finish: 1 },
+        3 => Algorithm::FfcmAvg1 { m, epsilon, max_rounds, local, powers: dice.one_in(2) },
+        4 => Algorithm::FfcmAvg2 { m, epsilon, max_rounds, local },
+        5 => Algorithm::Fkm { epsilon, max_rounds, min_rows: 1, local_steps: local.most, finish: 1 },
         _ => Algorithm::Describe { bins: 2 + dice.below(6) as u32 },
     }
 }
@@ -146,13 +141,7 @@ pub(crate) fn work(dice: &mut Dice, noisy: bool) -> PlanSpec {
         work.recipe.restarts = 1 + dice.below(2) as u32;
     }
     if dice.one_in(4) {
-        let winsor = Winsor { column: 0, lower: 0.1, upper: 0.9 };
-        work.recipe.preparation = Preparation {
-            winsorise: if dice.one_in(2) { vec![winsor] } else { Vec::new() },
-            scale: dice.of(&[Scale::None, Scale::Standard, Scale::Robust, Scale::Whiten]),
-            min_rows: 1,
-            bins: 4,
-        };
+        work.recipe.preparation = Scale::Standard;
     }
     if dice.one_in(3) {
         let vectors = dice.one_in(2);
@@ -161,7 +150,7 @@ pub(crate) fn work(dice: &mut Dice, noisy: bool) -> PlanSpec {
     if dice.one_in(10) {
         work.recipe.range = Some(LocalRange { most: 2, starts: 1, seed: 1 });
     }
-    work.scaling = dice.of(&[Scaling::Box, Scaling::Box, Scaling::Box, Scaling::None, Scaling::Direction]);
+    work.scaling = dice.of(&[Scaling::Box, Scaling::Box, Scaling::Box, Scaling::None]);
     work.out_of_box = dice.of(&[OutOfBox::Refuse, OutOfBox::Clip]);
     if dice.one_in(8) {
         work.judge = Judge::Intermediary;

@@ -50,7 +50,7 @@ pub fn reach(columns: usize) -> f64 {
 pub fn sums(centres: &[Vec<f64>], m: Option<f64>) -> Result<Query> {
     let centres = Centres::from_rows(centres)?;
     let clip = reach(centres.columns());
-    Ok(Shifts { centres, m, typical: None, middle: true, clip, round: 0 }.into())
+    Ok(Shifts { centres, m, middle: true, clip, round: 0 }.into())
 }
 
 /// The honest sites and their rows.
@@ -120,9 +120,7 @@ impl Release {
             return Ok(Release { form: plain, layout: asked.layout(domain, &plain)?, blocks: Vec::new() });
         };
         let at = |stages: &[Stage]| u32::from(only(asked).is_some_and(|query| stages.contains(&query.stage())));
-        // Products of columns are asked to prepare them.
-        let products = matches!(only(asked), Some(Query::ShapedSums(_)));
-        let preparing = at(&[Stage::Preparing]).max(u32::from(products));
+        let preparing = at(&[Stage::Preparing]);
         let (seeding, judging) = (at(&[Stage::Seeding]), at(&[Stage::Validating]));
         let noise = Noise {
             retries: 0,

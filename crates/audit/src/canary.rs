@@ -6,7 +6,7 @@
 use anyhow::Result;
 use veilsum_cluster::{
     Centres, Query,
-    query::{Bracket, Histogram, Margins, Moments, ShapeModel, ShapedShifts, ShapedSums, Shifts, Typical, Typicality},
+    query::{Bracket, Histogram, Margins, Moments},
 };
 use veilsum_node::question::Question;
 
@@ -34,29 +34,14 @@ const OFF: f64 = 0.05;
 /// A question of every family, for which a row in the corner is the worst one: it moves every block as far as a row can.
 fn canaries() -> Result<Vec<(&'static str, Question)>> {
     let corner = vec![EDGE; 2];
-    let at = || Centres::from_rows(&[vec![EDGE; 2], vec![-EDGE; 2]]);
-    let all = || Centres::from_rows(&[vec![EDGE; 2], vec![EDGE; 2]]);
-    let typical = |centres, typicality| {
-        let typical = Some(Typical { distance: 0.5, typicality });
-        Query::from(Shifts { centres, m: Some(2.0), typical, middle: true, clip: account::reach(2), round: 0 })
-    };
     let side = |column| Bracket { column, lower: -EDGE, upper: EDGE };
-    // The row lies along one column of the only cluster, so that its product is as long as it can be.
-    let mixture = |centre: Vec<f64>| -> Result<Query> {
-        let (centres, model) = (Centres::from_rows(&[centre])?, ShapeModel::Mixture { weights: vec![1.0] });
-        let clusters = ShapedSums { centres, covariances: vec![0.1, 0.0, 0.1], model, floor: 1e-4 };
-        Ok(ShapedShifts { clusters, clip: 0.25, round: 0 }.into())
-    };
     let queries = [
         ("fcm", account::sums(&[corner.clone(), vec![-EDGE; 2]], Some(2.0))?),
         ("kmeans", account::sums(&[corner, vec![-EDGE; 2]], None)?),
-        ("pcm", typical(all()?, Typicality::Possibilistic)),
-        ("fcm-noise", typical(at()?, Typicality::Noise)),
         ("margins", Margins { bins: 16 }.into()),
         ("validation", Query::fuzzy_validation(Centres::from_rows(&[vec![-EDGE; 2]])?, 2.0)),
         ("description", Moments { around: None }.into()),
         ("histogram", Histogram { brackets: (0..2).map(side).collect(), bins: 4 }.into()),
-        ("gmm", mixture(vec![-EDGE, EDGE])?),
     ];
     let count = [("row count", Question::CountRows)];
     Ok(count.into_iter().chain(queries.map(|(family, query)| (family, asked(query)))).collect())

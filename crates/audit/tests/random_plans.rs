@@ -4,7 +4,7 @@
 use veilsum_audit::own::{Answer, Audited, Site};
 use veilsum_cluster::{
     Algorithm, Centres, Recipe,
-    method::{Preparation, Scale, Seeding},
+    method::{Scale, Seeding},
     privacy::Noise,
     random::Stream,
 };
@@ -69,19 +69,15 @@ fn plans() -> u64 {
 fn random(set: &Set, stream: &mut Stream) -> (PlanSpec, usize) {
     let (rounds, k, rows) = (2 + stream.below(8) as u32, 2 + stream.below(4) as u32, 20 + stream.below(150) as usize);
     let m = 1.2 + 2.0 * stream.unit();
-    let distance = 0.05 + stream.unit();
-    let algorithm = match stream.below(if set.categorical.is_empty() { 7 } else { 6 }) {
+    let algorithm = match stream.below(4) {
         0 | 1 => fcm(m, rounds),
         2 => kmeans(rounds),
-        3 => Algorithm::Pcm { m, epsilon: 0.0, max_rounds: rounds, distance },
-        4 => Algorithm::FcmNoise { m, epsilon: 0.0, max_rounds: rounds, distance },
-        5 => Algorithm::Describe { bins: 2 + stream.below(20) as u32 },
-        _ => Algorithm::Gmm { epsilon: 0.0, max_rounds: rounds, regularisation: 0.05 },
+        _ => Algorithm::Describe { bins: 2 + stream.below(20) as u32 },
     };
     let mut work =
         PlanSpec { categorical: set.categorical.clone(), ..plan_of(set.columns.clone(), algorithm, k, None) };
     if stream.below(4) == 0 && work.recipe.algorithm.traits().describes.is_none() {
-        work.recipe.preparation = Preparation { scale: Scale::Standard, ..Preparation::none() };
+        work.recipe.preparation = Scale::Standard;
     }
     if work.recipe.algorithm.traits().describes.is_some() {
         work.recipe = Recipe::plain(work.recipe.algorithm, 1, Seeding::Uniform { seed: 1 });

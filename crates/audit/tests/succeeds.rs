@@ -13,7 +13,7 @@ use veilsum_audit::{
 };
 use veilsum_cluster::{
     Algorithm, Centres, Recipe,
-    method::{Preparation, Scale, Seeding},
+    method::{Scale, Seeding},
     privacy::Noise,
     random::Stream,
 };
@@ -92,10 +92,7 @@ pub(crate) fn cases() -> Vec<Case> {
         PlanSpec { recipe, ..work }
     };
     let standard = |work: PlanSpec| {
-        let recipe = Recipe {
-            preparation: Preparation { scale: Scale::Standard, ..Preparation::none() },
-            ..work.recipe.clone()
-        };
+        let recipe = Recipe { preparation: Scale::Standard, ..work.recipe.clone() };
         PlanSpec { recipe, ..work }
     };
     let colour = Categorical {
@@ -104,7 +101,6 @@ pub(crate) fn cases() -> Vec<Case> {
         weight: 1.0,
     };
     let with_colour = PlanSpec { categorical: vec![colour], ..plan_of(units(&["x"]), kmeans(6), 3, None) };
-    let pcm = |distance| Algorithm::Pcm { m: 1.5, epsilon: 0.0, max_rounds: 4, distance };
     vec![
         case(
             "more clusters than rows, and almost hard groups",
@@ -146,15 +142,6 @@ pub(crate) fn cases() -> Vec<Case> {
             None,
             None,
         ),
-        case(
-            "narrow windows of possibilistic c-means",
-            given(plan(pcm(0.005), 3, None), &beside),
-            clumps(),
-            "presence",
-            Some(Knows::NoRow),
-            Some("below 2 %"),
-        ),
-        case("wide windows beside a far row", plan(pcm(0.1), 4, None), clumps(), "presence", Some(Knows::NoRow), None),
         case(
             "few rows that came between two runs",
             sweep(plan(fcm(2.0, 6), 2, None), 5),
@@ -252,14 +239,6 @@ pub(crate) fn cases() -> Vec<Case> {
             "presence",
             Some(Knows::OtherSites),
             None,
-        ),
-        case(
-            "shells between windows",
-            plan(Algorithm::Pcm { m: 1.001, epsilon: 0.0, max_rounds: 12, distance: 0.3 }, 4, None),
-            anywhere(40, 2),
-            "presence",
-            Some(Knows::NoRow),
-            Some("below 1.1"),
         ),
         case(
             "rows that nobody declared, seen by other columns",

@@ -90,8 +90,8 @@ pub struct Spot {
     pub style: usize,
     /// Where it is.
     pub at: (f64, f64),
-    /// An ellipse around it: half of its width and height, and the covariance of both divided by their product. In the units of the axes.
-    pub ellipse: Option<(f64, f64, f64)>,
+    /// An ellipse around it: half of its width and height, in the units of the axes.
+    pub ellipse: Option<(f64, f64)>,
     /// Its share of the whole, for a circle of that area where there is no ellipse.
     pub share: Option<f64>,
 }
@@ -223,7 +223,7 @@ impl Chart {
     }
 
     fn plane(&self, drawing: &mut Drawing, top: f64, clouds: &[Cloud], spots: &[Spot]) -> f64 {
-        let reach = |spot: &Spot| spot.ellipse.map_or((0.0, 0.0), |(wide, high, _)| (wide, high));
+        let reach = |spot: &Spot| spot.ellipse.unwrap_or_default();
         let places = || {
             let of_spots = spots.iter().flat_map(move |spot| {
                 let (dx, dy) = reach(spot);
@@ -364,21 +364,15 @@ fn ticks_below(drawing: &mut Drawing, x: &Scale, floor: f64, wanted: usize) {
     }
 }
 
-/// An ellipse whose half width, half height and tilt are known, around a place.
-fn ellipse(frame: &Frame, (x, y): (f64, f64), (wide, high, tilt): (f64, f64, f64)) -> Option<String> {
+/// An ellipse whose half width and half height are known, around a place.
+fn ellipse(frame: &Frame, (x, y): (f64, f64), (wide, high): (f64, f64)) -> Option<String> {
     let (a, b) = (frame.x.length(wide), frame.y.length(high));
-    if !(a > 0.0 && b > 0.0 && tilt.abs() <= 1.0) {
+    if !(a > 0.0 && b > 0.0) {
         return None;
     }
-    // Upwards is less on the screen. The half axes are those of the matrix [a², tab; tab, b²].
-    let (p, q, r) = (a * a, b * b, -tilt * a * b);
-    let middle = (p + q) / 2.0;
-    let spread = ((p - q).powi(2) / 4.0 + r * r).sqrt();
-    let (long, short) = ((middle + spread).sqrt(), (middle - spread).max(0.25).sqrt());
-    let turn = 0.5 * (2.0 * r).atan2(p - q);
-    let (dx, dy) = (long * turn.cos(), long * turn.sin());
-    let arc = format!("{} {} {} 1 0", n(long), n(short), n(turn.to_degrees()));
-    Some(format!("M{} {}A{arc} {} {}A{arc} {} {}z", n(x - dx), n(y - dy), n(x + dx), n(y + dy), n(x - dx), n(y - dy)))
+    let (a, b) = (a.max(0.5), b.max(0.5));
+    let arc = format!("{} {} 0 1 0", n(a), n(b));
+    Some(format!("M{} {}A{arc} {} {}A{arc} {} {}z", n(x - a), n(y), n(x + a), n(y), n(x - a), n(y)))
 }
 
 /// Lines that are no longer than this, broken between words; one at least.

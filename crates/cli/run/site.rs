@@ -111,7 +111,7 @@ pub(crate) async fn take_part(
             json!({"site": name, "answered": report.answered, "traffic": report.traffic,
                    "model": file, "result": result, "converged": model.converged,
                    "ended_early": model.ended_early,
-                   "extrapolated": model.extrapolated, "centres": model.centres})
+                   "centres": model.centres})
         );
     } else {
         crate::say!(

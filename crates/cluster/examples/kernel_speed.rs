@@ -1,9 +1,8 @@
 //! How fast are a site's sums? Everything runs in this process, and what is compared is on the same rows, in turns.
 //!
 //! For fuzzy c-means: the kernel against plain ndarray code, in whole steps and with m = 1.5, with one thread and with two; its operations
-//! alone; rows in single precision against the same numbers in double precision; and a sweep over K in one pass against one question for
-//! each K. For Lloyd's k-means: rounds with bounds on distances against the plain pass, for K = 10 and K = 64, on uniform rows and on rows
-//! around K places. The first are of the quickest turns; what has a range behind it is a median.
+//! alone; and a sweep over K in one pass against one question for
+//! each K. The first are of the quickest turns; what has a range behind it is a median.
 //!
 //! `cargo run --release -p veilsum-cluster --example kernel_speed [rows] [columns] [clusters]`, about a minute. A fourth number, of threads,
 //! measures the kernel for m = 2 alone and prints milliseconds, one line a turn.
@@ -12,9 +11,8 @@ use std::time::{Duration, Instant};
 
 use fearless_simd::{Level, Simd, dispatch, prelude::*};
 use ndarray::{Array1, Array2, ArrayView2};
-use veilsum_cluster::query::{LocalMeans, LocalSteps};
 use veilsum_cluster::{
-    Batch, Centres, Domain, OutOfBox, Packed, Precision, Prepared, Query, Rows, Scaling, SumStep, kernel, words,
+    Batch, Centres, Domain, OutOfBox, Packed, Prepared, Query, Rows, Scaling, SumStep, kernel, words,
 };
 
 /// The sums of fuzzy c-means for m = 2 as one writes them with ndarray, row by row: `WS` (K x d) and `U` (K).
@@ -114,115 +112,8 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
             roofline(n, d, k, whole);
         }
     }
-    precision(&site, &centres)?;
     sweep(&site, d)?;
-    for k in [10, 64] {
-        lloyd(&rows, &domain, k, false)?;
-        lloyd(&blobs(&rows, &domain, k)?, &domain, k, true)?;
-    }
     Ok(())
-}
-
-/// Turns of each of two sites with the same rows.
-const TURNS: usize = 31;
-
-/// Rows held in single precision against the same numbers held in double precision, in turns, in whole steps.
-fn precision(site: &Prepared, centres: &Centres) -> Result<(), Box<dyn std::error::Error>> {
-    let (k, d) = (centres.k(), centres.columns());
-    let single = site.clone().held_in(Precision::Single)?;
-    let sites = [Prepared::new(&single.packed().to_rows(), site.domain(), OutOfBox::Refuse)?, single];
-    let steps = [k * d, k].map(|len| SumStep { len, fraction_bits: 38 });
-    for m in [2.0, 1.5] {
-        let question = Batch::from(Query::fuzzy_sums(centres.clone(), m));
-        for threads in [1, 2] {
-            let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build()?;
-            let mut times = Vec::new();
-            for turn in 0..=TURNS {
-                let mut answers = [Vec::new(), Vec::new()];
-                let mut spent = [0.0; 2];
-                for at in [turn % 2, 1 - turn % 2] {
-                    let start = Instant::now();
-                    answers[at] = pool.install(|| words(&question, &sites[at], &steps))?;
-                    spent[at] = start.elapsed().as_secs_f64() * 1e3;
-                }
-                assert_eq!(answers[0], answers[1], "the words are those of the same numbers in double precision");
-                times.push(spent);
-            }
-            // The first turn warms up.
-            let times = &times[1..];
-            let [double, single] = [0, 1].map(|at| spread(times.iter().map(|turn| turn[at])));
-            let [ratio, least, most] = spread(times.iter().map(|turn| turn[1] / turn[0]));
-            println!(
-                "rows in single precision, m = {m}, {threads} thread(s): {:.1} ms, in double precision {:.1} ms; quickest {:.1} and {:.1} ms; \
-                 ratio {ratio:.2} (of {TURNS} turns {least:.2} to {most:.2})",
-                single[0], double[0], single[1], double[1],
-            );
-        }
-    }
-    Ok(())
-}
-
-/// As many places as clusters, and the rows around them.
-fn blobs(rows: &Rows, domain: &Domain, k: usize) -> Result<Rows, Box<dyn std::error::Error>> {
-    let places = Centres::uniform(domain, k, 3)?;
-    let around = |(i, row): (usize, &[f64])| {
-        row.iter().zip(places.row(i % k)).map(|(x, place)| 0.7 * place + 0.3 * x).collect::<Vec<f64>>()
-    };
-    Ok(Rows::new(rows.iter().enumerate().flat_map(around).collect(), rows.columns())?)
-}
-
-/// Runs of [`lloyd`], and rounds of each.
-const RUNS: usize = 5;
-const ROUNDS: usize = 8;
-
-/// Lloyd's k-means without bounds on distances and with them, from the same centres in every run.
-fn lloyd(rows: &Rows, domain: &Domain, k: usize, grouped: bool) -> Result<(), Box<dyn std::error::Error>> {
-    let site = || Prepared::new(rows, domain, OutOfBox::Refuse);
-    let plain = site()?;
-    let mut times = Vec::new();
-    for run in 0..RUNS {
-        // What it knows of its rows begins anew.
-        let known = site()?.with_room(1 << 30);
-        times.push(rounds([&plain, &known], k, run)?);
-    }
-    let [without, with] = [0, 1].map(|at| spread(times.iter().map(|run| run[at]))[0]);
-    let [ratio, least, most] = spread(times.iter().map(|run| run[0] / run[1]));
-    println!(
-        "{ROUNDS} rounds of Lloyd, K = {k}, rows {}, 1 thread: {without:.1} ms a round without bounds, {with:.1} with them; ratio \
-         {ratio:.2} (of {RUNS} runs {least:.2} to {most:.2})",
-        if grouped { "around K places" } else { "uniform" },
-    );
-    Ok(())
-}
-
-/// Milliseconds of a round at each of two sites, which are asked the same and take turns to be asked first. Their answers are compared.
-fn rounds(sites: [&Prepared; 2], k: usize, run: usize) -> Result<[f64; 2], Box<dyn std::error::Error>> {
-    let domain = sites[0].domain();
-    let d = domain.columns();
-    let pool = rayon::ThreadPoolBuilder::new().num_threads(1).build()?;
-    let mut centres = Centres::uniform(domain, k, 2)?;
-    let mut spent = [Duration::ZERO; 2];
-    for round in 0..ROUNDS {
-        let query = LocalMeans { centres: centres.clone(), local: LocalSteps::ONE, min_rows: 1, nearest: false };
-        let batch = Batch::from(Query::from(query));
-        let of = |block: &veilsum_cluster::Block| SumStep { len: block.len, fraction_bits: 30 };
-        let steps: Vec<SumStep> = batch.layout(domain)?.iter().map(of).collect();
-        let mut ask = |at: usize| {
-            let start = Instant::now();
-            let found = pool.install(|| words(&batch, sites[at], &steps));
-            spent[at] += start.elapsed();
-            found
-        };
-        let first = (run + round) % 2;
-        let answer = ask(first)?;
-        assert_eq!(ask(1 - first)?, answer, "with bounds and without, the words are the same");
-        let mut values = centres.as_slice().to_vec();
-        for (i, x) in values.iter_mut().enumerate().filter(|(i, _)| answer[i / d] > 0) {
-            *x = answer[k + i] as f64 / answer[i / d] as f64;
-        }
-        centres = Centres::new(k, d, values)?;
-    }
-    Ok(spent.map(|time| time.as_secs_f64() * 1e3 / ROUNDS as f64))
 }
 
 /// Median, smallest and largest of an odd number of values.

@@ -101,7 +101,6 @@ impl Batch {
                 &*moved
             }
         };
-        rows.next_batch();
         let mut left = self.queries.as_slice();
         while !left.is_empty() {
             let (queries, rest) = left.split_at(Query::together(left));

@@ -30,18 +30,6 @@ pub enum Error {
         /// Column, counted from 0.
         column: usize,
     },
-    /// A box that single precision is too coarse for.
-    #[error("single precision is too coarse for the box of column {column} (counted from 0)")]
-    TooCoarse {
-        /// Column, counted from 0.
-        column: usize,
-    },
-    /// A row of zeros, whose direction is asked for.
-    #[error("row {row} (counted from 0) holds nothing but zeros, and has no direction")]
-    NoDirection {
-        /// Row, counted from 0.
-        row: usize,
-    },
     /// Another number of columns.
     #[error("expected {expected} columns, found {found}")]
     ColumnMismatch {

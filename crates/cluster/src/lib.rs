@@ -14,7 +14,7 @@
 //!
 //! No module uses one that comes later in this list.
 //!
-//! 1. `error`, [`random`], `data`, `scale`, `shape`, `transform`, `packed`, `start`: rows, the public box, covariances,
+//! 1. `error`, [`random`], `data`, `scale`, `transform`, `packed`, `start`: rows, the public box,
 //!    standardisation, the kernel's layout, first centres.
 //! 2. [`distance`], [`assign`], [`kernel`], `prepared`: memberships of one row, the sums fast, a site's rows and what is
 //!    kept of them between questions.
@@ -24,8 +24,8 @@
 //! 5. [`privacy`], [`sampling`]: differential privacy of a run, who is drawn.
 //! 6. [`algorithm`]: the algorithms that a plan can name, one file each, in one registry.
 //! 7. [`method`]: what a whole run consists of, which questions belong to it, and the state machine that asks them.
-//! 8. [`pooled`], [`evenly`], [`finish`], [`warnings`]: driving a method on rows at hand, a yardstick from rows without groups, ending
-//!    a run from the totals that are out, and what to doubt about a result.
+//! 8. [`pooled`], [`evenly`], [`warnings`]: driving a method on rows at hand, a yardstick from rows without groups, and what
+//!    to doubt about a result.
 //!
 //! # In short
 //!
@@ -38,7 +38,6 @@ mod data;
 pub mod distance;
 mod error;
 pub mod evenly;
-pub mod finish;
 pub mod kernel;
 pub mod method;
 pub mod metrics;
@@ -52,7 +51,6 @@ pub mod query;
 pub mod random;
 pub mod sampling;
 mod scale;
-mod shape;
 mod start;
 pub mod synthetic;
 mod totals_check;
@@ -66,9 +64,9 @@ pub use data::{Centres, Rows};
 pub use error::Error;
 pub use kernel::Step as SumStep;
 pub use method::{Clusters, Method, Outcome, Recipe, Run, Step};
-pub use packed::{Packed, Precision};
+pub use packed::Packed;
 pub use prepared::Prepared;
 pub use query::{Block, Per, Query};
-pub use scale::{Domain, OutOfBox, Scaling, unit};
+pub use scale::{Domain, OutOfBox, Scaling};
 pub use transform::Transform;
 pub use validity::Indices;

@@ -1,9 +1,8 @@
 //! One site's rows, ready to answer questions: inside the public box, in working units, packed.
 
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
 
-use crate::kernel::Bounds;
-use crate::{Centres, Domain, Error, OutOfBox, Packed, Precision, Rows, Scaling, Transform};
+use crate::{Domain, Error, OutOfBox, Packed, Rows, Scaling, Transform};
 
 /// A transform and the rows under it.
 type Moved = (Transform, Arc<Prepared>);
@@ -17,47 +16,12 @@ pub struct Prepared {
     missing: Vec<u64>,
     /// The rows under the transform that was asked for last: a run asks for one only.
     moved: Arc<Mutex<Option<Moved>>>,
-    /// What is kept of hard groups between questions.
-    kept: Arc<Mutex<Kept>>,
-}
-
-/// Nearest centres from before. A sweep and its restarts ask about several sets of centres in one batch, and each goes its own way: one
-/// batch takes each of these at most once, the one whose centres are nearest, so that none is torn between two sets.
-#[derive(Default)]
-struct Kept {
-    /// Bytes that are left.
-    room: u64,
-    /// Batches so far.
-    batch: u64,
-    /// Each with its bytes and the batch that took it last.
-    all: Vec<(Bounds, u64, u64)>,
-}
-
-impl Kept {
-    /// Takes out the bounds for these centres, or room for new ones. Their bytes come first; nothing at all where there is no room.
-    fn take(&mut self, centres: &Centres, bytes: u64) -> Option<(u64, Option<Bounds>)> {
-        let batch = self.batch;
-        let fits = |(_, (bounds, _, last)): &(usize, &(Bounds, u64, u64))| *last < batch && bounds.k() == centres.k();
-        let fitting = self.all.iter().enumerate().filter(fits);
-        let nearest = fitting.min_by(|(_, a), (_, b)| a.0.far(centres).total_cmp(&b.0.far(centres)));
-        if let Some((at, _)) = nearest {
-            let (bounds, bytes, _) = self.all.swap_remove(at);
-            return Some((bytes, Some(bounds)));
-        }
-        self.room = self.room.checked_sub(bytes)?;
-        Some((bytes, None))
-    }
-}
-
-/// A poisoned lock only means that another thread stopped in between; the content is whole.
-fn locked<T>(what: &Mutex<T>) -> MutexGuard<'_, T> {
-    what.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 impl Prepared {
     /// Rows in working units, inside the box.
     fn of(packed: Packed, domain: Domain) -> Self {
-        Self { packed, domain, missing: Vec::new(), moved: Arc::default(), kept: Arc::default() }
+        Self { packed, domain, missing: Vec::new(), moved: Arc::default() }
     }
 
     /// Takes rows in ORIGINAL units (n x d) through the public box.
@@ -85,14 +49,11 @@ impl Prepared {
             return Err(Error::Ragged { columns });
         }
         let clip = out_of_box == OutOfBox::Clip;
-        if domain.scaling() != Scaling::Direction {
-            let all = Packed::with(values, columns, |column, values| {
-                values.iter().fold(true, |all, x| all & x.is_finite())
-                    & (domain.column_to_working(column, values) | clip)
-            });
-            if let Ok(packed) = all {
-                return Ok((Self::of(packed, domain.clone()), 0));
-            }
+        let all = Packed::with(values, columns, |column, values| {
+            values.iter().fold(true, |all, x| all & x.is_finite()) & (domain.column_to_working(column, values) | clip)
+        });
+        if let Ok(packed) = all {
+            return Ok((Self::of(packed, domain.clone()), 0));
         }
         let mut kept = Vec::with_capacity(values.len());
         values
@@ -103,14 +64,11 @@ impl Prepared {
         Ok((Self::new(&Rows::known(kept, columns), domain, out_of_box)?, bad))
     }
 
-    /// Whether a row of d values (ORIGINAL units) can be used: each is a finite number, inside the box where others are refused, and with
-    /// directions they are not all zeros there.
+    /// Whether a row of d values (ORIGINAL units) can be used: each is a finite number, inside the box where others are refused.
     pub fn takes(row: &[f64], domain: &Domain, out_of_box: OutOfBox) -> bool {
         let bounds = domain.lower().iter().zip(domain.upper());
-        let (clip, mut all) = (out_of_box == OutOfBox::Clip, row.iter().zip(bounds));
-        let direction =
-            domain.scaling() != Scaling::Direction || all.clone().any(|(x, (low, high))| x.clamp(*low, *high) != 0.0);
-        direction && all.all(|(x, (low, high))| x.is_finite() && (clip || (low..=high).contains(&x)))
+        let clip = out_of_box == OutOfBox::Clip;
+        row.iter().zip(bounds).all(|(x, (low, high))| x.is_finite() && (clip || (low..=high).contains(&x)))
     }
 
     /// Takes n x d values, row by row, as they are, in a box that nothing reaches: rows of one place, for results that stay there. The
@@ -128,30 +86,14 @@ impl Prepared {
         Ok(Self::of(Packed::of(values, columns), domain))
     }
 
-    /// Takes rows (n x d) that are in working units and inside the box already.
-    pub(crate) fn working(rows: &Rows, domain: &Domain) -> Self {
-        Self::of(Packed::new(rows), domain.clone())
-    }
-
-    /// No rows yet, and room for so many that are held in this precision.
-    ///
-    /// # Errors
-    /// [`Error::TooCoarse`] where single precision cannot tell enough numbers of a column apart.
-    pub fn room(rows: usize, domain: &Domain, precision: Precision) -> Result<Self, Error> {
-        if precision == Precision::Single {
-            domain.fits_singles()?;
-        }
-        Ok(Self::of(Packed::room(domain.columns(), rows, precision), domain.clone()))
-    }
-
     /// Appends rows of the same box.
     ///
     /// # Errors
     /// [`Error::ColumnMismatch`].
     pub fn append(&mut self, more: &Self) -> Result<(), Error> {
         self.domain.same_columns(more.domain.columns())?;
-        more.packed.parts().for_each(|part| self.packed.append(&part, &self.domain));
-        (self.moved, self.kept) = Default::default();
+        more.packed.parts().for_each(|part| self.packed.append(&part));
+        self.moved = Arc::default();
         self.add_missing(&more.missing);
         Ok(())
     }
@@ -175,19 +117,6 @@ impl Prepared {
     /// Those numbers; none where nobody counted any.
     pub(crate) fn missing(&self) -> &[u64] {
         &self.missing
-    }
-
-    /// The same rows, held in this precision: in single precision each number is the nearest one inside the box.
-    ///
-    /// # Errors
-    /// As [`Prepared::room`].
-    pub fn held_in(self, precision: Precision) -> Result<Self, Error> {
-        if precision == Precision::Double {
-            return Ok(self);
-        }
-        let mut all = Self::room(self.len(), &self.domain, precision)?;
-        all.append(&self)?;
-        Ok(all)
     }
 
     /// All rows in one place, in the order of the sites: the yardstick of tests and demonstrations. All sites share a box.
@@ -229,77 +158,21 @@ impl Prepared {
     /// [`Error::Question`] where the transform does not fit the box.
     pub fn transformed(&self, transform: &Transform) -> Result<Arc<Self>, Error> {
         let domain = transform.domain(&self.domain)?;
-        let mut moved = locked(&self.moved);
+        // A poisoned lock only means that another thread stopped in between; the content is whole.
+        let mut moved = self.moved.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some((known, rows)) = &*moved
             && known == transform
         {
             return Ok(rows.clone());
         }
-        // All the room is theirs now, and free before they are made.
-        let old = moved.take().map_or_else(|| self.kept.clone(), |(_, rows)| rows.kept.clone());
-        let given = std::mem::take(&mut *locked(&old));
-        let room = given.room + given.all.iter().map(|(_, bytes, _)| bytes).sum::<u64>();
-        drop(given);
-        // In doubles, whatever the rows are held in: they are the transform of exactly those.
-        let mut packed = Packed::room(self.packed.columns(), self.len(), Precision::Double);
+        *moved = None;
+        let mut packed = Packed::room(self.packed.columns(), self.len());
         for part in self.packed.parts() {
-            packed.append(&transform.rows(&part)?, &domain);
+            packed.append(&transform.rows(&part)?);
         }
-        let rows = Self { missing: self.missing.clone(), ..Self::of(packed, domain) };
-        let rows = Arc::new(rows.with_room(room));
+        let rows = Arc::new(Self { missing: self.missing.clone(), ..Self::of(packed, domain) });
         *moved = Some((transform.clone(), rows.clone()));
         Ok(rows)
-    }
-
-    /// Rows of which so many bytes of what is found out may be kept between questions. It makes hard groups faster and changes no answer.
-    #[must_use]
-    pub fn with_room(mut self, bytes: u64) -> Self {
-        self.kept = Arc::new(Mutex::new(Kept { room: bytes, ..Kept::default() }));
-        self
-    }
-
-    /// A batch begins. What the last two did not take is nobody's any more.
-    pub(crate) fn next_batch(&self) {
-        let mut kept = locked(&self.kept);
-        kept.batch += 1;
-        let Kept { room, batch, all } = &mut *kept;
-        all.retain(|(_, bytes, last)| {
-            let taken = last + 2 >= *batch;
-            *room += if taken { 0 } else { *bytes };
-            taken
-        });
-    }
-
-    /// What `answer` makes of the nearest centre of every row, known from bounds; nothing where there is no room for them, or `answer` has
-    /// nothing.
-    ///
-    /// # Errors
-    /// [`Error::ColumnMismatch`], and those of `answer`.
-    pub(crate) fn with_bounds<T>(
-        &self,
-        centres: &Centres,
-        answer: impl FnOnce(&mut Bounds) -> Result<Option<T>, Error>,
-    ) -> Result<Option<T>, Error> {
-        let rows = &self.packed;
-        let bytes = Bounds::bytes(rows.len(), rows.columns(), centres.k());
-        let Some((bytes, kept)) = locked(&self.kept).take(centres, bytes) else { return Ok(None) };
-        // Nobody waits for the lock meanwhile. Where anything fails, nothing is kept.
-        let found = match kept {
-            Some(mut bounds) => bounds.move_to(rows, centres).map(|()| bounds),
-            None => Bounds::new(rows, centres),
-        };
-        let found = found.and_then(|mut bounds| Ok((answer(&mut bounds)?, bounds)));
-        let mut kept = locked(&self.kept);
-        let (found, bounds) = match found {
-            Ok((Some(found), bounds)) => (Ok(Some(found)), Some(bounds)),
-            other => (other.map(|_| None), None),
-        };
-        let batch = kept.batch;
-        match bounds {
-            Some(bounds) => kept.all.push((bounds, bytes, batch)),
-            None => kept.room += bytes,
-        }
-        found
     }
 }
 
@@ -312,40 +185,7 @@ impl std::fmt::Debug for Prepared {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::distance;
-
-    #[test]
-    fn what_is_kept_between_questions_stays_within_its_room() {
-        let mut random = crate::random::Stream::new(7, b"veilsum kept bounds 24..");
-        let (n, d) = (100, 2);
-        let values: Vec<f64> = (0..n * d).map(|_| random.unit()).collect();
-        let mut centres = |k: usize| Centres::new(k, d, (0..k * d).map(|_| random.unit()).collect()).unwrap();
-        let (two, three, moved) = (centres(2), centres(3), centres(3));
-        let given = Bounds::bytes(n, d, 3) + 8;
-        assert!(given >= 8 * n as u64);
-        let site = Prepared::alone(&values, d).unwrap().with_room(given);
-        let ask = |centres: &Centres| site.with_bounds(centres, |bounds| Ok(Some(bounds.own().collect::<Vec<_>>())));
-        let plain = |centres: &Centres| -> Option<Vec<usize>> {
-            Some(values.chunks(d).map(|row| distance::nearest(row, centres.rows()).0).collect())
-        };
-        let counted = |sets: usize| {
-            let kept = locked(&site.kept);
-            kept.all.len() == sets && kept.room + kept.all.iter().map(|(_, bytes, _)| bytes).sum::<u64>() == given
-        };
-        site.next_batch();
-        assert_eq!(ask(&three), Ok(plain(&three)));
-        // One batch takes a set of centres once, and there is no room for another.
-        assert_eq!((ask(&moved), ask(&two)), (Ok(None), Ok(None)));
-        site.next_batch();
-        assert_eq!((ask(&moved), ask(&two), counted(1)), (Ok(plain(&moved)), Ok(None), true));
-        // Whom two batches left alone gives way.
-        (0..3).for_each(|_| site.next_batch());
-        assert_eq!((ask(&two), counted(1)), (Ok(plain(&two)), true));
-        site.next_batch();
-        let failed = site.with_bounds(&two, |_| Err::<Option<()>, _>(Error::Steps));
-        assert_eq!((failed, counted(0)), (Err(Error::Steps), true));
-        assert_eq!(Prepared::alone(&values, d).unwrap().with_bounds(&two, |_| Ok(Some(()))), Ok(None));
-    }
+    use crate::{Centres, distance};
 
     #[test]
     fn nearest_is_that_of_every_row_by_itself() {
@@ -368,7 +208,7 @@ mod tests {
     #[test]
     fn packing_scales_as_the_rows_do_and_names_the_row_outside() {
         let mut random = crate::random::Stream::new(6, b"veilsum packed rows 24..");
-        for scaling in [Scaling::Box, Scaling::None, Scaling::Direction] {
+        for scaling in [Scaling::Box, Scaling::None] {
             let domain = Domain::mixed(vec![-3.0, 0.1], vec![5.0, 0.7], scaling, &[vec![0.5; 3]]).unwrap();
             let of = |random: &mut crate::random::Stream, n: usize| {
                 (0..n)

@@ -15,9 +15,6 @@ pub enum Scaling {
     Box,
     /// Rows are used as they are: working units are the original ones.
     None,
-    /// `x / |x|`: only the direction of a row from zero counts, so that squared distances are twice one less the cosine (Dhillon &
-    /// Modha 2001). A column of one sign has the interval from 0 to 1 or from -1 to 0, others that from -1 to 1.
-    Direction,
 }
 
 /// What happens to a row outside the public box.
@@ -176,7 +173,7 @@ impl Domain {
     ///
     /// # Errors
     /// [`Error::ColumnMismatch`]; with [`OutOfBox::Refuse`] also [`Error::OutsideBox`], which names row and
-    /// column but never the value; under [`Scaling::Direction`] [`Error::NoDirection`], which names the row.
+    /// column but never the value.
     pub fn to_working(&self, rows: &Rows, out_of_box: OutOfBox) -> Result<Rows, Error> {
         self.same_columns(rows.columns())?;
         let mut working = Vec::with_capacity(rows.as_slice().len());
@@ -187,12 +184,6 @@ impl Domain {
                     return Err(Error::OutsideBox { row: i, column });
                 }
                 working.push(self.scale(column, value.clamp(low, high)));
-            }
-            if self.scaling == Scaling::Direction {
-                let at = working.len() - row.len();
-                if !unit(&mut working[at..]) {
-                    return Err(Error::NoDirection { row: i });
-                }
             }
         }
         Rows::new(working, self.columns())
@@ -214,23 +205,8 @@ impl Domain {
         self.map_centres(centres, |column, value| match (self.indicator(column), self.scaling) {
             (Some(one), _) => value / one,
             (None, Scaling::Box) => self.lower[column] + value * (self.upper[column] - self.lower[column]),
-            (None, Scaling::None | Scaling::Direction) => value,
+            (None, Scaling::None) => value,
         })
-    }
-
-    /// Centres (K x d) from working units as a result reports them: in original units, under [`Scaling::Direction`] as directions of
-    /// length 1. A centre at zero has none and stays there.
-    ///
-    /// # Errors
-    /// As [`Domain::centres_to_original`].
-    pub fn reported(&self, centres: &Centres) -> Result<Centres, Error> {
-        let original = self.centres_to_original(centres)?;
-        if self.scaling != Scaling::Direction {
-            return Ok(original);
-        }
-        let mut values = original.as_slice().to_vec();
-        values.chunks_exact_mut(self.columns()).for_each(|centre| _ = unit(centre));
-        Centres::new(original.k(), self.columns(), values)
     }
 
     /// The interval of one column in working units: `(0, 1)` for a number under [`Scaling::Box`].
@@ -242,10 +218,6 @@ impl Domain {
             (Some(one), _) => (0.0, one),
             (None, Scaling::Box) => (0.0, 1.0),
             (None, Scaling::None) => (self.lower[column], self.upper[column]),
-            (None, Scaling::Direction) => {
-                let end = |reaches: bool, to: f64| if reaches { to } else { 0.0 };
-                (end(self.lower[column] < 0.0, -1.0), end(self.upper[column] > 0.0, 1.0))
-            }
         }
     }
 
@@ -288,12 +260,12 @@ impl Domain {
             (Some(one), _) => value * one,
             // Rounding is monotone, so a value between the bounds cannot leave [0, 1].
             (None, Scaling::Box) => (value - self.lower[column]) / (self.upper[column] - self.lower[column]),
-            (None, Scaling::None | Scaling::Direction) => value,
+            (None, Scaling::None) => value,
         }
     }
 
     /// Values of one column from original into working units, in place; whether all of them were inside the box. Those that were not
-    /// are at its bounds then. Not for [`Scaling::Direction`], which takes whole rows.
+    /// are at its bounds then.
     #[inline]
     pub(crate) fn column_to_working(&self, column: usize, values: &mut [f64]) -> bool {
         let (low, high) = (self.lower[column], self.upper[column]);
@@ -302,7 +274,7 @@ impl Domain {
         match (self.indicator(column), self.scaling) {
             (Some(one), _) => values.iter_mut().for_each(|x| *x *= one),
             (None, Scaling::Box) => values.iter_mut().for_each(|x| *x = (*x - low) / (high - low)),
-            (None, Scaling::None | Scaling::Direction) => {}
+            (None, Scaling::None) => {}
         }
         inside
     }
@@ -314,15 +286,6 @@ impl Domain {
             *value = map(column, *value);
         }
         Centres::from_array(array)
-    }
-
-    /// Whether numbers of single precision are near enough to each other in every column: within 2^-20 of its width, in working units.
-    pub(crate) fn fits_singles(&self) -> Result<(), Error> {
-        let fits = |column: &usize| {
-            let ((low, high), most) = (self.working_interval(*column), self.max_abs(*column));
-            high - low >= 1e-30 && most <= 1e30 && most <= 16.0 * (high - low)
-        };
-        (0..self.columns()).find(|column| !fits(column)).map_or(Ok(()), |column| Err(Error::TooCoarse { column }))
     }
 
     pub(crate) fn same_columns(&self, found: usize) -> Result<(), Error> {
@@ -358,18 +321,6 @@ impl From<Domain> for Unchecked {
         let Domain { lower, upper, scaling, indicators, categories } = domain;
         Self { lower, upper, scaling, indicators, categories }
     }
-}
-
-/// Divides a row by its length; false for a row of zeros. The largest value goes first, so that no square leaves `f64`.
-pub fn unit(row: &mut [f64]) -> bool {
-    let largest = row.iter().fold(0.0f64, |most, x| most.max(x.abs()));
-    if largest == 0.0 {
-        return false;
-    }
-    row.iter_mut().for_each(|x| *x /= largest);
-    let length = row.iter().map(|x| x * x).sum::<f64>().sqrt();
-    row.iter_mut().for_each(|x| *x = (*x / length).clamp(-1.0, 1.0));
-    true
 }
 
 /// Centres may lie outside the box by so much of its extent: fixed-point sums are rounded.

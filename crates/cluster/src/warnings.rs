@@ -15,7 +15,6 @@ use choice::{border, disagreement, no_clear_k};
 
 use crate::algorithm::{CLEAR_SHARE, Round, Traits};
 use crate::method::{Seeding, Stability};
-use crate::query::Typicality;
 use crate::{Algorithm, Centres, Domain, Outcome, Recipe, Scaling};
 
 /// Two centres are one where their distance is below this part of the root mean square distance of rows to their centres: the same
@@ -32,15 +31,12 @@ const COARSE: f64 = 0.01;
 const OFF_MEAN: f64 = 0.02;
 /// Of several restarts, the best one is a lucky one where less than this share of them came to the same centres.
 const LUCKY: f64 = 0.5;
-/// Most rows are noise where a row weighs less, on the mean, than this part of what it weighs when all clusters share it alike, which
-/// is the least that a row weighs where none is noise.
-const NOISE: f64 = 0.5;
 /// Rounds of power iteration: only the first two digits of the largest eigenvalue matter.
 const POWERS: usize = 100;
 
 /// Every finding, with what it does to a sentence that says that groups were found: the reason why not to say it, or nothing if the
 /// groups stand.
-pub const KINDS: [(&str, Option<&str>); 21] = [
+pub const KINDS: [(&str, Option<&str>); 19] = [
     ("few-candidates", Some("there may be fewer groups than centres")),
     ("one-start", None),
     ("restarts-disagree", None),
@@ -53,7 +49,6 @@ pub const KINDS: [(&str, Option<&str>); 21] = [
     ("fuzzifier-too-large", Some("the fuzzifier draws all centres together")),
     ("off-means", None),
     ("local-centres-differ", Some("the sites' own centres do not match")),
-    ("mostly-noise", Some("hardly a row moved a centre")),
     ("flat-column", None),
     ("coarse-epsilon", Some("the stop rule held before the centres were at rest")),
     ("few-rows", Some("there are too few rows to tell")),
@@ -61,7 +56,6 @@ pub const KINDS: [(&str, Option<&str>); 21] = [
     ("code", Some("a column seems to have a code for missing values")),
     ("row-numbers", Some("a column looks like row numbers")),
     ("one-column", Some("one column made them")),
-    ("columns-collinear", None),
 ];
 
 /// Everything to doubt about this outcome of a run of `recipe` on `domain`, whose columns have these names.
@@ -84,46 +78,37 @@ pub fn of(recipe: &Recipe, domain: &Domain, names: &[String], outcome: &Outcome)
     found.extend(fuzzifier(recipe, outcome));
     found.extend(off_means(outcome));
     found.extend(uneven(outcome));
-    found.extend(mostly_noise(recipe, outcome));
     found.extend(flat_columns(domain, names, outcome));
     found.extend(coarse(recipe, domain, outcome));
     found.extend(few_rows(outcome));
     found.extend(columns::of(domain, names, outcome));
-    let whitened = outcome.transform.as_ref().is_some_and(crate::Transform::mixes);
-    found.retain(|warning| may_be_said(warning.name, &traits, whitened));
+    found.retain(|warning| may_be_said(warning.name, &traits));
     once(found)
 }
 
 /// Whether a finding means anything under a method.
-fn may_be_said(name: &str, of: &Traits, whitened: bool) -> bool {
+fn may_be_said(name: &str, of: &Traits) -> bool {
     let clusters = of.describes.is_none();
-    let shares = of.typical.is_none_or(|typical| typical.typicality == Typicality::Noise);
     match name {
         "local-centres-differ" => of.counts_local_centres,
-        "mostly-noise" => of.typical.is_some(),
-        // The centre of a mixture is no mean of the nearest rows, and k-means only leaves these by stopping early, which is said.
+        // k-means only leaves them by stopping early, which is said.
         "off-means" => clusters && of.fuzzifier.is_none() && of.local_steps > 0,
         // It is known of the distances and memberships of fuzzy c-means.
-        "fuzzifier-too-large" => of.fuzzifier.is_some() && !of.has_covariances() && shares,
-        // A cluster with a covariance has distances of its own: two may lie within each other, and the width of a box does not count.
-        "centres-close" | "one-column" => clusters && !of.has_covariances(),
-        "flat-column" => !of.has_covariances(),
-        "columns-collinear" => !clusters || whitened || of.has_covariances(),
-        "outliers" | "code" | "row-numbers" => true,
+        "fuzzifier-too-large" => of.fuzzifier.is_some(),
+        "flat-column" | "outliers" | "code" | "row-numbers" => true,
         _ => clusters,
     }
 }
 
 /// Without what has the same cause as something that says more: the cause, and what follows from it.
 fn once(mut found: Vec<Warning>) -> Vec<Warning> {
-    const FOLLOWS: [(&str, &str); 8] = [
+    const FOLLOWS: [(&str, &str); 7] = [
         // Centres that are drawn together leave no K to choose.
         ("fuzzifier-too-large", "no-clear-k"),
         // It names what the others pick.
         ("no-clear-k", "indices-disagree"),
         ("fuzzifier-too-large", "centres-close"),
         ("few-candidates", "centres-close"),
-        ("mostly-noise", "centres-close"),
         ("not-converged", "off-means"),
         ("coarse-epsilon", "off-means"),
         // A box that is too wide leaves the others to make the clusters.
@@ -210,8 +195,7 @@ fn circle(history: &[Round]) -> Option<usize> {
 /// Centres that hold so little of the rows that totals cannot move them.
 fn frozen(recipe: &Recipe, outcome: &Outcome) -> Option<Warning> {
     let traits = recipe.algorithm.traits();
-    let by_totals = matches!(recipe.algorithm, Algorithm::Fcm { .. } | Algorithm::Gk { .. });
-    let m = traits.fuzzifier.filter(|_| by_totals)?;
+    let m = traits.fuzzifier.filter(|_| matches!(recipe.algorithm, Algorithm::Fcm { .. }))?;
     let mass = outcome.clusters.mass.iter().copied().collect::<Option<Vec<f64>>>()?;
     let least = CLEAR_SHARE * mass.iter().sum::<f64>();
     let (k, frozen) = (mass.len(), mass.iter().filter(|mass| **mass <= least).count());
@@ -322,20 +306,6 @@ fn uneven(outcome: &Outcome) -> Option<Warning> {
     })
 }
 
-/// The distance is so small that hardly a row moves a centre: they rest where they began.
-fn mostly_noise(recipe: &Recipe, outcome: &Outcome) -> Option<Warning> {
-    let (m, weight) = (recipe.algorithm.traits().fuzzifier?, outcome.weight_of_a_row?);
-    let least = NOISE * (outcome.centres.k() as f64).powf(1.0 - m);
-    (weight < least).then(|| {
-        let text = format!(
-            "most rows are farther than distance from every centre and hardly move one: a row weighs {weight:.1e} on the mean, and \
-             without noise at least {:.2}. Centres rest near where they began; a larger distance counts more rows",
-            least / NOISE
-        );
-        Warning::new("mostly-noise", text, [("weight", weight), ("threshold", least)])
-    })
-}
-
 /// A box so wide that a column counts for nothing.
 fn flat_columns(domain: &Domain, names: &[String], outcome: &Outcome) -> Vec<Warning> {
     let deviations =
@@ -372,7 +342,7 @@ fn coarse(recipe: &Recipe, domain: &Domain, outcome: &Outcome) -> Option<Warning
     let epsilon = recipe.algorithm.traits().epsilon?;
     let side = |column: usize| {
         let (low, high) = domain.working_interval(column);
-        let factor = outcome.transform.as_ref().map_or(1.0, |transform| transform.diagonal(column));
+        let factor = outcome.transform.as_ref().map_or(1.0, |transform| transform.factor[column]);
         (high - low) * factor
     };
     let diagonal = (0..domain.columns()).map(|column| side(column).powi(2)).sum::<f64>().sqrt();

@@ -2,7 +2,8 @@
 
 use veilsum_cluster::method::{Scale, Seeding, Stage, Validity};
 use veilsum_cluster::{
-    Algorithm, Centres, Domain, Error, Method, Outcome, Query, Recipe, Rows, Run, Scaling, Step, Totals, pooled,
+    Algorithm, Centres, Domain, Error, Method, OutOfBox, Outcome, Prepared, Query, Recipe, Rows, Run, Scaling, Step,
+    Totals, pooled, synthetic,
 };
 use veilsum_testkit::data::prepare;
 
@@ -190,7 +191,7 @@ fn an_outcome_says_over_which_cohort_its_numbers_are() {
     let kmeans = Algorithm::Kmeans { epsilon: 0.0, max_rounds: 20 };
     let mut recipe = Recipe::plain(kmeans, 3, Seeding::Uniform { seed: 4 });
     recipe.validity = Validity::everything();
-    recipe.preparation.scale = Scale::Standard;
+    recipe.preparation = Scale::Standard;
     // In which stage the third site is lost.
     let lost_in = |stage: Stage| {
         let mut run = recipe.run(&domain(), 3).unwrap();
@@ -213,4 +214,47 @@ fn an_outcome_says_over_which_cohort_its_numbers_are() {
         assert!(outcome.indices.davies_bouldin.is_some());
         assert_eq!(says(&outcome, "the standardisation is over"), stage == Stage::Iterating, "{stage:?}");
     }
+}
+
+#[test]
+fn a_run_stops_where_it_stands() {
+    let domain = synthetic::five_gaussians_domain();
+    let prepare = |site: &synthetic::Site| Prepared::new(&site.rows, &domain, OutOfBox::Refuse).unwrap();
+    let sites: Vec<Prepared> = synthetic::five_gaussians(1).sites.iter().map(prepare).collect();
+    let fcm = |k, epsilon| {
+        Recipe::plain(Algorithm::Fcm { m: 2.0, epsilon, max_rounds: 400 }, k, Seeding::Uniform { seed: 5 })
+    };
+    let start = |recipe: &Recipe, questions: u32| {
+        let mut run = recipe.run(&domain, 3).unwrap();
+        let mut step = run.next(None).unwrap();
+        for _ in 0..questions {
+            let Step::Ask(batch) = step else { panic!("done too early") };
+            step = run.next(Some(&pooled::totals(&batch, &sites).unwrap())).unwrap();
+        }
+        run
+    };
+    let run = start(&fcm(3, 1e-8), 0);
+    assert_eq!(run.stop_here(), Err(Error::NoCentresYet));
+
+    let run = start(&fcm(3, 1e-8), 2);
+    let outcome = run.stop_here().unwrap();
+    assert_eq!((outcome.rounds, outcome.converged, outcome.n_total, outcome.questions), (2, false, None, 2));
+    assert_eq!(outcome.centres, run.fits()[0].centres);
+    assert!(outcome.objective == f64::INFINITY && outcome.indices.fuzzy_davies_bouldin == f64::INFINITY);
+    let json = serde_json::to_value(&outcome).unwrap();
+    assert!(json["objective"].is_null(), "{json}");
+
+    // A site that is lost at the validity question: the centres are what they would have been.
+    let loose = fcm(3, 1e-3);
+    let whole = pooled::plain_federated(&mut loose.run(&domain, 3).unwrap(), &sites).unwrap();
+    let run = start(&loose, whole.questions - 1);
+    let outcome = run.stop_here().unwrap();
+    assert_eq!((&outcome.centres, outcome.converged, outcome.n_total), (&whole.centres, true, None));
+
+    // A sweep of which nothing was judged says that nothing chose.
+    let sweep = Recipe { clusters: veilsum_cluster::Clusters { min: 2, max: 4 }, restarts: 2, ..fcm(2, 1e-8) };
+    let run = start(&sweep, 3);
+    let outcome = run.stop_here().unwrap();
+    assert!(outcome.centres.k() == 2 && outcome.curve.is_empty());
+    assert!(outcome.notes.iter().any(|note| note.contains("nothing chose")), "{:?}", outcome.notes);
 }

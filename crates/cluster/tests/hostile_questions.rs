@@ -1,9 +1,7 @@
 //! Whatever is asked, answers are finite and inside their bounds.
 
 use veilsum_cluster::{
-    Algorithm, Batch, Centres, Domain, OutOfBox, Prepared, Query, Recipe, Rows, Scaling, Transform, answer,
-    method::{Preparation, Seeding, Winsor},
-    pooled,
+    Batch, Centres, Domain, OutOfBox, Prepared, Query, Rows, Scaling, Transform, answer,
     query::{FeatureParams, LocalMeans, LocalSteps},
     random::Stream,
 };
@@ -28,18 +26,6 @@ fn sites() -> Vec<Prepared> {
             Prepared::new(&rows, &domain(), OutOfBox::Refuse).unwrap()
         })
         .collect()
-}
-
-#[test]
-fn clipping_works_in_raw_units_far_from_zero() {
-    let domain = Domain::new(vec![10.0], vec![20.0], Scaling::None).unwrap();
-    let rows = Rows::new((0..100).map(|i| 10.0 + 0.1 * f64::from(i)).collect(), 1).unwrap();
-    let site = Prepared::new(&rows, &domain, OutOfBox::Refuse).unwrap();
-    let mut recipe = Recipe::plain(Algorithm::Kmeans { epsilon: 0.0, max_rounds: 5 }, 2, Seeding::Uniform { seed: 1 });
-    recipe.preparation =
-        Preparation { winsorise: vec![Winsor { column: 0, lower: 0.0, upper: 0.9 }], ..Preparation::none() };
-    let outcome = pooled::run(&mut recipe.run(&domain, 1).unwrap(), &site).unwrap();
-    assert!(outcome.transform.unwrap().upper[0] < 20.0);
 }
 
 #[test]

@@ -1,6 +1,6 @@
 //! What noise does to results: objectives of noisy runs over the best of pooled ones (specification, section 17).
 
-use veilsum_cluster::method::{Candidates, Choice, Pick, Preparation, Scale, Seeding, Validity, Winsor};
+use veilsum_cluster::method::{Candidates, Choice, Pick, Scale, Seeding, Validity};
 use veilsum_cluster::privacy::Noise;
 use veilsum_cluster::random::Stream;
 use veilsum_cluster::{
@@ -133,26 +133,12 @@ fn families() -> Vec<(&'static str, Recipe)> {
     let seeding = || Seeding::Candidates(Candidates::usual(1));
     let fcm = Algorithm::Fcm { m: 2.0, epsilon: 0.0, max_rounds: 6 };
     let plain = |algorithm| Recipe::plain(algorithm, 3, seeding());
-    let scaled = |scale| Recipe { preparation: Preparation { scale, ..Preparation::none() }, ..plain(fcm.clone()) };
-    let winsor = vec![Winsor { column: 0, lower: 0.02, upper: 0.98 }];
-    let gk = Algorithm::Gk { m: 2.0, epsilon: 0.0, max_rounds: 8, regularisation: 1e-4 };
-    let gmm = Algorithm::Gmm { epsilon: 0.0, max_rounds: 8, regularisation: 1e-4 };
     let describe = Algorithm::Describe { bins: 16 };
     vec![
         ("fcm", plain(fcm.clone())),
         ("kmeans", plain(Algorithm::Kmeans { epsilon: 0.0, max_rounds: 6 })),
-        ("fcm-noise", plain(Algorithm::FcmNoise { m: 2.0, epsilon: 0.0, max_rounds: 6, distance: 0.3 })),
-        ("pcm", plain(Algorithm::Pcm { m: 2.0, epsilon: 0.0, max_rounds: 6, distance: 0.1 })),
-        ("gmm", plain(gmm)),
-        ("gk", plain(gk)),
         ("describe", Recipe::plain(describe, 1, Seeding::Uniform { seed: 1 })),
-        ("standard", scaled(Scale::Standard)),
-        ("robust", scaled(Scale::Robust)),
-        ("whiten", scaled(Scale::Whiten)),
-        (
-            "winsor",
-            Recipe { preparation: Preparation { winsorise: winsor, ..Preparation::none() }, ..plain(fcm.clone()) },
-        ),
+        ("standard", Recipe { preparation: Scale::Standard, ..plain(fcm.clone()) }),
         ("everything", Recipe { validity: Validity::everything(), ..plain(fcm.clone()) }),
         (
             "choice",
@@ -194,8 +180,9 @@ fn every_family_runs_under_little_and_under_much_noise() {
             assert!(outcome.centres.k() == plain.centres.k() && off < 0.001, "{name}: off by {off}");
             if let (Some(found), Some(plain)) = (&outcome.description, &plain.description) {
                 assert!(found.rows.abs_diff(plain.rows) < 5 && found.histograms[0].len() == 16);
-                let apart = found.correlation(0, 1).unwrap() - plain.correlation(0, 1).unwrap();
-                assert!(apart.abs() < 0.02, "{apart}");
+                for (found, plain) in found.variances.iter().zip(&plain.variances) {
+                    assert!((found / plain - 1.0).abs() < 0.02, "{found} {plain}");
+                }
             }
             if name == "everything" {
                 let of = |o: &Outcome| {

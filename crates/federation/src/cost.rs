@@ -252,7 +252,7 @@ impl Cost {
         let (recipe, d) = (&federation.work.recipe, federation.work.names().len() as u64);
         let all_k = recipe.clusters.count() as u64 * u64::from(recipe.clusters.min + recipe.clusters.max) / 2;
         let numbers = all_k.saturating_mul(u64::from(recipe.restarts)).saturating_mul(d + 1);
-        let rounds = u64::from(recipe.algorithm.traits().max_questions());
+        let rounds = u64::from(recipe.algorithm.traits().rounds);
         let (one, all) = (numbers.div_ceil(d), numbers.saturating_mul(rounds).div_ceil(d));
         let floor = federation.terms.min_total_rows;
         if recipe.noise.is_some() {

@@ -16,7 +16,7 @@ const QUANTILES: [f64; 5] = [0.05, 0.25, 0.5, 0.75, 0.95];
 pub struct Description {
     /// Rows that sites used, and that means and counts of categories are over.
     pub rows: u64,
-    /// Rows that deviations and correlations are over, where a site was lost in between.
+    /// Rows that deviations are over, where a site was lost in between.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub spread_rows: Option<u64>,
     /// Rows that histograms and quantiles are over, likewise.
@@ -28,10 +28,6 @@ pub struct Description {
     pub numbers: Vec<Number>,
     /// The columns of categories.
     pub categories: Vec<Counts>,
-    /// Pearson's correlation of every two columns of numbers, d x d; `null` beside a column without variance. Absent where the plan
-    /// has categories, one column or more than 64: its products are then not asked.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub correlations: Option<Vec<Vec<Option<f64>>>>,
 }
 
 /// A column of numbers, original units.
@@ -138,8 +134,6 @@ impl Description {
             column: of.column.clone(),
             counts: of.categories.iter().map(|name| count(&mut at, name)).collect(),
         });
-        let d = work.columns.len();
-        let line = |i: usize| (0..d).map(|j| found.correlation(i, j)).collect();
         Ok(Description {
             rows: found.rows,
             spread_rows: (found.spread_rows != found.rows).then_some(found.spread_rows),
@@ -152,7 +146,6 @@ impl Description {
             },
             categories: categories.collect(),
             numbers: work.columns.iter().enumerate().map(number).collect(),
-            correlations: found.covariances.is_some().then(|| (0..d).map(line).collect()),
         })
     }
 }
@@ -181,11 +174,6 @@ impl Description {
             for (at, count) in of.counts.iter_mut().enumerate() {
                 count.rows = rows(&|d| d.categories[i].counts[at].rows);
                 count.share = within(&|d| Some(d.categories[i].counts[at].share));
-            }
-        }
-        for (i, line) in errors.correlations.iter_mut().flatten().enumerate() {
-            for (j, value) in line.iter_mut().enumerate().filter(|(_, value)| value.is_some()) {
-                *value = Some(within(&|d| d.correlations.as_ref()?[i][j]));
             }
         }
         errors

@@ -109,10 +109,6 @@ impl From<veilsum_cluster::Error> for Failure {
         let code = if matches!(e, E::Implausible { .. }) { Code::Peer } else { Code::Input };
         let next = match e {
             E::OutsideBox { .. } => OUTSIDE_BOX,
-            E::TooCoarse { .. } => {
-                "leave out precision = \"single\" under [rows] in site.toml, or agree on a plan that scales its columns to the box"
-            }
-            E::NoDirection { .. } => "leave rows of zeros out, or agree on a plan with another scale than direction",
             E::Implausible { .. } => {
                 "some site sent numbers that no rows give; the total does not say who. Ask the sites to check, then run again"
             }

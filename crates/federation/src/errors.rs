@@ -14,9 +14,6 @@ const DROWNED: f64 = 1.0 / 3.0;
 /// What the errors are where rows pull as far as they lie.
 const OF_NOISE: &str = "standard error of the noise alone, by repeating the plan's noise over made-up rows: the value of the same \
                         rounds without noise lies within two of them in 92 to 98 of 100 runs";
-/// What they are of clusters with covariances.
-const OF_SHAPES: &str = "standard error of the noise alone, by repeating the plan's noise over made-up rows with these covariances; how \
-                         often the value without noise lies within two of them was not measured";
 /// What they are of a description.
 const OF_TOTALS: &str =
     "standard error of the noise alone, by repeating the plan's noise over totals that are those of this description";
@@ -85,11 +82,7 @@ impl ResultErrors {
             high - low
         };
         let mut errors = ResultErrors {
-            meaning: match (work.recipe.algorithm.traits().has_covariances(), work.recipe.clips()) {
-                (true, _) => OF_SHAPES,
-                (false, true) => CLIPPED,
-                (false, false) => OF_NOISE,
-            },
+            meaning: if work.recipe.clips() { CLIPPED } else { OF_NOISE },
             centres: scaled(&|column| (domain.upper()[column] - domain.lower()[column]) / working(column)),
             centres_box: scaled(&|column| 1.0 / working(column)),
             mass: found.mass.clone(),

@@ -66,14 +66,8 @@ fn whole_part(work: &PlanSpec, question: &Question, one: Cost, forms: u64) -> (u
     match stage {
         // Its questions are all in the list, and each is asked once.
         _ if recipe.algorithm.traits().describes.is_some() => (1, one),
-        // The products that whiten columns, and the sums before them.
-        Stage::Preparing | Stage::Iterating
-            if recipe.whitens() && matches!(question.name(), "moments" | "shaped_sums") =>
-        {
-            (1, one)
-        }
         Stage::Preparing => {
-            let most = recipe.preparation.max_questions(recipe.noise.is_some()).into();
+            let most = u64::from(recipe.preparation.questions());
             (most, times(most, 1))
         }
         // Margins once, then every round of sums.
@@ -83,7 +77,7 @@ fn whole_part(work: &PlanSpec, question: &Question, one: Cost, forms: u64) -> (u
             (most, times(most, 1))
         }
         Stage::Iterating => {
-            let most = u64::from(recipe.algorithm.traits().max_questions());
+            let most = u64::from(recipe.algorithm.traits().rounds);
             (most.div_ceil(forms), times(most, forms))
         }
         Stage::Ranging | Stage::Validating => (1, one),

@@ -5,11 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use serde::{Deserialize, Serialize};
 use veilsum_cluster::{
-    Batch, Domain, Method, Outcome, Query, Run, Step,
-    finish::{Released, finish},
-    method::Stage,
-    sampling::Sampling,
-    validity::Verdict,
+    Batch, Domain, Method, Outcome, Query, Run, Step, method::Stage, sampling::Sampling, validity::Verdict,
 };
 
 use veilsum_proto::{codec, suite::Hash};
@@ -18,7 +14,7 @@ use crate::{
     error::{Code, Failure},
     near::Units,
     plan::{Judge, PlanSpec},
-    question::{self, Layout, Question, ScaledBlock, SumBounds},
+    question::{self, Layout, Question, SumBounds},
 };
 
 /// Where a conversation stands.
@@ -33,8 +29,6 @@ pub struct MethodSession {
     cohorts: Vec<Cohort>,
     /// The cohort of the last total.
     cohort: Option<u32>,
-    /// What is out over that cohort, as the run was given it.
-    released: Vec<Released>,
     /// The sites over whom the floor is reached; none before the intermediary has said so.
     counted: Vec<u16>,
 }
@@ -113,9 +107,9 @@ impl MethodSession {
         let step = method.next(None)?;
         let (questions, drawn) = (0, BTreeSet::new());
         let placeholder = Turn::Judge(Box::new(Batch { transform: None, queries: Vec::new() }));
-        let (cohorts, cohort, released, counted) = (Vec::new(), None, Vec::new(), Vec::new());
+        let (cohorts, cohort, counted) = (Vec::new(), None, Vec::new());
         let mut conversation =
-            MethodSession { method, terms, turn: placeholder, questions, drawn, cohorts, cohort, released, counted };
+            MethodSession { method, terms, turn: placeholder, questions, drawn, cohorts, cohort, counted };
         conversation.go_on(step)?;
         Ok(conversation)
     }
@@ -174,14 +168,7 @@ impl MethodSession {
         let number = number_of(&mut self.cohorts, cohort, shown, self.questions);
         self.method.over(number);
         let step = self.method.next(Some(&totals))?;
-        if self.cohort.replace(number) != Some(number) {
-            self.released.clear();
-        }
-        // A drawn question is about others each time, so that its totals do not go together.
-        if let Question::Cluster(batch) = &**question {
-            let steps = layout.blocks.iter().map(ScaledBlock::rounding).collect();
-            self.released.push(Released { batch: batch.clone(), totals, steps });
-        }
+        self.cohort = Some(number);
         self.go_on(step)
     }
 
@@ -221,12 +208,11 @@ impl MethodSession {
         all_counted || self.rows_shown(over) >= floor
     }
 
-    /// The result where nothing more may be asked: finished from what is out over the last cohort where that can be had to
-    /// the accuracy of [`veilsum_cluster::finish::GATE`], else what the last totals gave ([APP-8]). It has converged where the
-    /// centres had come to rest before, and only indices are missing. `None` before a round has moved a centre, and where the
+    /// The result where nothing more may be asked: what the last totals gave ([APP-8]). It has converged where the centres had come to rest before, and only indices are missing. `None` before a round has moved a centre, and where the
     /// run has its result.
     pub fn finish(&self) -> Option<Outcome> {
-        finish(&self.method, &self.released).ok()
+        self.method.stage()?;
+        self.method.stop_here().ok()
     }
 
     /// What the run may end with where the intermediary judges, one outcome for each K and restart.

@@ -1,11 +1,7 @@
 //! A model: the centres that a run ends with, and all that is needed to use them on one's own rows.
 
 use serde::{Deserialize, Serialize};
-use veilsum_cluster::{
-    Centres, Domain, Error, Outcome, Rows, Scaling, Transform, assign,
-    method::{ALGORITHMS, Belonging, Extrapolation},
-    query::{Query, ShapeModel, ShapedSums, TypicalSums, Typicality},
-};
+use veilsum_cluster::{Centres, Domain, Outcome, Rows, Scaling, Transform, assign};
 use veilsum_proto::suite::Hash;
 
 use crate::{
@@ -20,10 +16,6 @@ pub const FORMAT: &str = "veilsum-model/1";
 
 /// Bytes of a model file: twice the largest set of centres (a million numbers) as decimal text.
 pub const MAX_FILE: usize = 64 << 20;
-
-/// Numbers of a model with covariances at most, K (2 d + d (d + 1) / 2): as text of some 30 bytes each they fit the message that
-/// ends a run. A larger one has its covariances in the result alone.
-const MAX_SHAPED: usize = 1 << 18;
 
 /// Centres with their columns and units.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
@@ -51,73 +43,25 @@ pub struct Model {
     /// How the cohort standardised working units, if it did: memberships are computed in the units that it leads to.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub standardisation: Option<Transform>,
-    /// Of `gk` and `gmm` the covariance of every cluster in working units, K lower triangles row by row, d (d + 1) / 2 each. Models
-    /// of earlier versions have none.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub covariances_working: Option<Vec<Vec<f64>>>,
-    /// Of `gmm` the share of every cluster (K), which add up to 1.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub weights: Option<Vec<f64>>,
-    /// Of `fcm-noise` and `pcm` the plan's δ, in the units that memberships are computed in. Models of earlier versions have none.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub distance: Option<f64>,
     /// Hash of the plan that the run followed, hexadecimal.
     pub plan: String,
-    /// Whether the centres came to rest on totals that were asked, and the run to its end: false in all that ended early. Models of
+    /// Whether the centres came to rest, and the run to its end: false in all that ended early. Models of
     /// earlier versions do not say.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub converged: Option<bool>,
     /// Why the run ended before its method did, where it did.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ended_early: Option<Early>,
-    /// How much of the centres rests on estimated totals, where the run could not ask to its end.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub extrapolated: Option<Extrapolation>,
-}
-
-/// What the memberships of a row in the clusters of a model follow from.
-enum Rule {
-    /// The distances to the centres, as in fuzzy c-means.
-    Fuzzy(Centres, f64),
-    /// Covariances, in a box of these units.
-    Shaped(ShapedSums, Domain),
-    /// The distances to the centres and δ.
-    Typical(TypicalSums),
-}
-
-/// A model that is ready to be used on rows.
-pub struct Assignment<'a> {
-    model: &'a Model,
-    rule: Rule,
-}
-
-impl Assignment<'_> {
-    /// Memberships of n rows, row by row, as the model's method has them in its rounds: n x K. Under a noise cluster
-    /// ([`Model::has_noise`]) they are n x (K + 1), the last one that in the noise cluster. Those of a row add up to 1, but under
-    /// `pcm`, where every cluster judges a row by itself. `values` are row-major in original units, as for [`Model::to_working`].
-    ///
-    /// # Errors
-    /// A sentence where a value is not finite.
-    pub fn memberships(&self, values: Vec<f64>) -> Result<Vec<f64>, String> {
-        let rows = self.model.to_working(values)?;
-        match &self.rule {
-            Rule::Fuzzy(centres, m) => assign::memberships(&rows, centres, *m)
-                .map(|u| u.as_slice().unwrap_or_default().to_vec())
-                .map_err(|e| e.to_string()),
-            Rule::Shaped(clusters, domain) => clusters.memberships(&rows, domain).map_err(|e| e.to_string()),
-            Rule::Typical(clusters) => clusters.memberships(&rows).map_err(|e| e.to_string()),
-        }
-    }
 }
 
 /// How a run ended that could not ask its method to the end ([APP-8]).
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Early {
-    /// Rounds that moved these centres on totals that were asked: of the K and restart that they are of, where there were
+    /// Rounds that moved these centres: of the K and restart that they are of, where there were
     /// several.
     pub round: u32,
-    /// Whether these centres had come to rest on totals that were asked: then only indices are missing or estimated.
+    /// Whether these centres had come to rest: then only indices are missing.
     #[serde(default)]
     pub at_rest: bool,
     /// Why no more could be asked, for a person. Like the names below it is the coordinator's word: a site that writes this file
@@ -133,9 +77,7 @@ pub struct Early {
 impl Early {
     /// Of an outcome that [`crate::method_session::MethodSession::finish`] gave, with who was lost and who refused.
     pub fn of(outcome: &Outcome, reason: &str, lost: Vec<String>, refused: Vec<String>) -> Early {
-        let estimated = outcome.extrapolated.map_or(0, |extrapolated| extrapolated.rounds);
-        let round = outcome.rounds.saturating_sub(estimated);
-        Early { round, at_rest: outcome.converged, reason: clean(reason), lost, refused }
+        Early { round: outcome.rounds, at_rest: outcome.converged, reason: clean(reason), lost, refused }
     }
 
     /// What came of a run that ended so, as a failed command says it.
@@ -157,19 +99,10 @@ impl Model {
     pub fn of(work: &PlanSpec, plan: &Hash, outcome: &Outcome, ended_early: Option<Early>) -> Result<Model, Failure> {
         let model = Model::new(work, plan, &outcome.centres, outcome.transform.clone())?;
         let converged = Some(outcome.converged && ended_early.is_none());
-        let (k, d) = (outcome.centres.k(), outcome.centres.columns());
-        let shapes = outcome.shapes.as_ref().filter(|_| k * (2 * d + d * (d + 1) / 2) <= MAX_SHAPED);
-        Ok(Model {
-            covariances_working: shapes.map(|shapes| shapes.covariances.clone()),
-            weights: shapes.and_then(|shapes| shapes.weights.clone()),
-            converged,
-            ended_early,
-            extrapolated: outcome.extrapolated,
-            ..model
-        })
+        Ok(Model { converged, ended_early, ..model })
     }
 
-    /// The model of final centres (working units), without covariances.
+    /// The model of final centres (working units).
     ///
     /// # Errors
     /// [`Failure`] where the centres do not fit the plan's columns.
@@ -181,7 +114,6 @@ impl Model {
     ) -> Result<Model, Failure> {
         let (k, m) = (u32::try_from(working.k()).unwrap_or(u32::MAX), work.recipe.judge_m());
         let (centres, _) = work.units(working)?;
-        let distance = work.recipe.algorithm.traits().typical.map(|typical| typical.distance);
         Ok(Model {
             format: FORMAT.into(),
             method: work.method_name().into(),
@@ -193,30 +125,22 @@ impl Model {
             centres,
             centres_working: working.rows().map(<[f64]>::to_vec).collect(),
             standardisation,
-            covariances_working: None,
-            weights: None,
-            distance,
             plan: plan.to_string(),
             converged: None,
             ended_early: None,
-            extrapolated: None,
         })
     }
 
     /// What whoever uses the model has to know, as a sentence: how its centres came about, unless they came to rest or the file does
     /// not say.
     pub fn caution(&self) -> Option<String> {
-        let estimated = self.extrapolated.filter(|found| found.rounds > 0).map_or_else(String::new, |found| {
-            let (rounds, error) = (found.rounds, found.held_out_error);
-            format!("; the totals of {rounds} more are estimated (relative error {error:.1e} on probes)")
-        });
         match (&self.ended_early, self.converged) {
             (Some(Early { round, at_rest: true, .. }), _) => {
                 Some(format!("the run of this model ended early, after its centres came to rest in round {round}"))
             }
-            (Some(Early { round, .. }), _) => Some(format!(
-                "the run of this model ended early, after round {round}, before its centres came to rest{estimated}"
-            )),
+            (Some(Early { round, .. }), _) => {
+                Some(format!("the run of this model ended early, after round {round}, before its centres came to rest"))
+            }
             (None, Some(false)) => Some("the run of this model ended before its centres came to rest".into()),
             (None, _) => None,
         }
@@ -263,7 +187,7 @@ impl Model {
                 return Err(format!("{name} are {} x {}, not k x columns", c.k(), c.columns()));
             }
         }
-        let back = domain.reported(&working).map_err(|e| format!("centres_working: {e}"))?;
+        let back = domain.centres_to_original(&working).map_err(|e| format!("centres_working: {e}"))?;
         for (a, b) in original.rows().zip(back.rows()) {
             for (column, (a, b)) in a.iter().zip(b).enumerate() {
                 let scale = (domain.upper()[column] - domain.lower()[column]).max(a.abs());
@@ -272,84 +196,20 @@ impl Model {
                 }
             }
         }
-        self.rule().map(drop)
+        if let Some(standardisation) = &self.standardisation {
+            standardisation.domain(&domain).map_err(|e| format!("standardisation: {e}"))?;
+        }
+        self.centres().map(drop)
     }
 
-    /// Whether rows may belong to a noise cluster, which has no centre.
-    pub fn has_noise(&self) -> bool {
-        self.belonging() == Belonging::Typical(Typicality::Noise)
-    }
-
-    /// The model, ready to be used on rows.
+    /// Memberships of n rows, row by row, as fuzzy c-means has them: n x K. `values` are row-major in original units, as for
+    /// [`Model::to_working`].
     ///
     /// # Errors
-    /// A [`Failure`], without the file's name, where the model is not valid, or has not all that its method needs.
-    pub fn assignment(&self) -> Result<Assignment<'_>, Failure> {
-        let unusable = |why: String| {
-            Failure::input(
-                format!("the model is not valid: {why}"),
-                "take the model.json that the run wrote, unchanged",
-            )
-        };
-        if let Some(rule) = self.rule().map_err(unusable)? {
-            return Ok(Assignment { model: self, rule });
-        }
-        let method = &self.method;
-        let (lacking, advice) = match self.belonging() {
-            Belonging::Mixture | Belonging::GustafsonKessel => (
-                "covariances",
-                "models of earlier versions, and of very many clusters and columns, keep none: make the run again, or take `shapes` of \
-                 its result.json",
-            ),
-            _ => ("distance", "models of earlier versions keep none: make the run again"),
-        };
-        let what = format!("a model of {method} that has no {lacking} cannot say where rows belong under {method}");
-        Err(Failure::input(what, advice))
-    }
-
-    /// The rule of its method; a method that this version does not know has that of fuzzy c-means.
-    fn belonging(&self) -> Belonging {
-        ALGORITHMS.iter().find(|about| about.name == self.method).map_or(Belonging::Fuzzy, |about| about.belonging)
-    }
-
-    /// What memberships follow from; `None` where the model has not kept it.
-    fn rule(&self) -> Result<Option<Rule>, String> {
-        let public = self.domain()?;
-        let domain = match &self.standardisation {
-            None => public,
-            Some(standardisation) => standardisation.domain(&public).map_err(|e| format!("standardisation: {e}"))?,
-        };
-        let (centres, m, method) = (self.centres()?, self.m, self.method.as_str());
-        let mixture = self.belonging() == Belonging::Mixture;
-        let shaped = mixture || self.belonging() == Belonging::GustafsonKessel;
-        let typicality = if let Belonging::Typical(typicality) = self.belonging() { Some(typicality) } else { None };
-        if self.covariances_working.is_some() && !shaped
-            || self.weights.is_some() && !(mixture && self.covariances_working.is_some())
-            || self.distance.is_some() && typicality.is_none()
-        {
-            return Err(format!("covariances, weights or a distance are not for {method}"));
-        }
-        let plain = |e: Error| match e {
-            Error::Question { what } => what.to_owned(),
-            other => other.to_string(),
-        };
-        if let Some(typicality) = typicality {
-            let Some(distance) = self.distance else { return Ok(None) };
-            let clusters = TypicalSums { centres, m, distance, typicality };
-            Query::from(clusters.clone()).check(&domain).map_err(plain)?;
-            return Ok(Some(Rule::Typical(clusters)));
-        }
-        if !shaped {
-            return Ok(Some(Rule::Fuzzy(centres, m)));
-        }
-        let Some(covariances) = &self.covariances_working else { return Ok(None) };
-        let even = || vec![1.0 / centres.k() as f64; centres.k()];
-        let model = match mixture {
-            true => ShapeModel::Mixture { weights: self.weights.clone().unwrap_or_else(even) },
-            false => ShapeModel::GustafsonKessel { m },
-        };
-        let clusters = ShapedSums::left(centres, covariances, model, self.standardisation.as_ref(), &domain);
-        clusters.map(|clusters| Some(Rule::Shaped(clusters, domain))).map_err(plain)
+    /// A sentence where a value is not finite.
+    pub fn memberships(&self, values: Vec<f64>) -> Result<Vec<f64>, String> {
+        let u = assign::memberships(&self.to_working(values)?, &self.centres()?, self.m).map_err(|e| e.to_string())?;
+        Ok(u.as_slice().unwrap_or_default().to_vec())
     }
 
     /// The public box.
@@ -401,13 +261,6 @@ impl Model {
         let points = Centres::new(values.len() / d, d, values).map_err(|e| e.to_string())?;
         let working = domain.centres_to_box(&points).map_err(|e| e.to_string())?;
         let mut values = working.as_slice().to_vec();
-        if self.scaling == Scaling::Direction {
-            for (row, values) in values.chunks_exact_mut(d).enumerate() {
-                if !veilsum_cluster::unit(values) {
-                    return Err(Error::NoDirection { row }.to_string());
-                }
-            }
-        }
         if let Some(t) = &self.standardisation {
             for (i, value) in values.iter_mut().enumerate() {
                 let column = i % d;
@@ -442,78 +295,6 @@ mod tests {
         let rows = back.to_working(vec![-1.0, 0.0, 5.0, 20.0]).unwrap();
         assert_eq!(rows.as_slice(), &[0.0, 0.0, 2.0, 2.0]);
         assert!(Model::from_bytes(b"{\"format\":1}").is_err());
-    }
-
-    /// The same as a model of `gmm`, whose clusters lie across each other.
-    fn shaped() -> Model {
-        let covariances = vec![vec![0.05, 0.04, 0.05], vec![0.05, -0.04, 0.05]];
-        let (covariances_working, weights) = (Some(covariances), Some(vec![0.25, 0.75]));
-        Model { method: "gmm".into(), covariances_working, weights, ..sample() }
-    }
-
-    fn memberships(model: &Model, row: [f64; 2]) -> Vec<f64> {
-        model.assignment().unwrap().memberships(row.to_vec()).unwrap()
-    }
-
-    #[test]
-    fn what_a_method_needs_is_kept_and_used() {
-        let plain = String::from_utf8(sample().to_bytes()).unwrap();
-        assert!(["covariances_working", "weights", "distance"].iter().all(|key| !plain.contains(key)), "{plain}");
-        let gk = Model { method: "gk".into(), weights: None, ..shaped() };
-        let noise = Model { method: "fcm-noise".into(), distance: Some(0.1), ..sample() };
-        let pcm = Model { method: "pcm".into(), ..noise.clone() };
-        for model in [shaped(), gk.clone(), noise.clone(), pcm.clone()] {
-            assert_eq!(Model::from_bytes(&model.to_bytes()).unwrap(), model);
-        }
-        // [-0.7, 2] is the first centre. Along the second diagonal the second cluster reaches farther.
-        let near = [-0.7, 2.0];
-        assert!(memberships(&gk, near)[0] > 0.999);
-        for model in [shaped(), gk.clone()] {
-            let u = memberships(&model, [-1.0, 10.0]);
-            assert!(u[1] > 0.9 && (u[0] + u[1] - 1.0).abs() < 1e-12, "{u:?}");
-        }
-        let even = Model { weights: None, ..shaped() };
-        assert!(memberships(&even, near)[0] > memberships(&shaped(), near)[0], "the first has a quarter of the rows");
-        let far = memberships(&noise, [1000.0, 1000.0]);
-        assert!(far.len() == 3 && far[2] > 0.999, "{far:?}");
-        assert!(memberships(&pcm, [1000.0, 1000.0]).iter().all(|u| *u < 1e-5));
-        // A model of an earlier version can be read, and assigns nothing by a rule that is not its own.
-        for (model, lacking) in [
-            (Model { covariances_working: None, weights: None, ..shaped() }, "covariances"),
-            (Model { covariances_working: None, ..gk }, "covariances"),
-            (Model { distance: None, ..noise }, "distance"),
-            (Model { distance: None, ..pcm }, "distance"),
-        ] {
-            let model = Model::from_bytes(&model.to_bytes()).unwrap();
-            let failure = model.assignment().err().expect("nothing to assign by");
-            assert!(failure.message.contains(lacking) && failure.advice.contains("make the run again"), "{failure}");
-        }
-    }
-
-    #[test]
-    fn what_is_kept_for_a_method_is_checked() {
-        let noise = Model { method: "fcm-noise".into(), distance: Some(0.1), ..sample() };
-        let change = |model: &Model, f: &dyn Fn(&mut Model)| {
-            let mut model = model.clone();
-            f(&mut model);
-            model.check().unwrap_err()
-        };
-        for matrix in [vec![0.05, 0.06, 0.05], vec![0.05, 0.0], Vec::new(), vec![0.05; 6], vec![5.0, 0.0, 0.05]] {
-            let told = change(&shaped(), &|m| m.covariances_working.as_mut().unwrap()[1] = matrix.clone());
-            assert!(told.contains("covariance"), "{matrix:?}: {told}");
-        }
-        for value in [f64::NAN, f64::INFINITY, -0.05, 0.0] {
-            change(&shaped(), &|m| m.covariances_working.as_mut().unwrap()[0][0] = value);
-            change(&noise, &|m| m.distance = Some(value));
-            change(&shaped(), &|m| m.weights = Some(vec![value, 0.5]));
-        }
-        change(&shaped(), &|m| m.covariances_working.as_mut().unwrap().truncate(1));
-        change(&shaped(), &|m| m.weights.as_mut().unwrap().truncate(1));
-        for method in ["fcm", "gk", "pcm", "kmeans"] {
-            assert!(change(&shaped(), &|m| m.method = method.into()).contains("not for"), "{method}");
-        }
-        assert!(change(&noise, &|m| m.method = "fcm".into()).contains("not for"));
-        assert!(change(&shaped(), &|m| m.covariances_working = None).contains("not for"));
     }
 
     #[test]

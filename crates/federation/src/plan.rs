@@ -6,10 +6,7 @@
 /// What a [`PlanSpec`] consists of.
 pub use crate::columns::{Categorical, Column, Shares};
 use serde::{Deserialize, Serialize};
-use veilsum_cluster::{
-    Algorithm, Batch, Centres, Domain, Method, Run, Step,
-    method::{Scale, Shapes},
-};
+use veilsum_cluster::{Algorithm, Batch, Centres, Domain, Method, Run, Step};
 /// What a [`PlanSpec`] consists of.
 pub use veilsum_cluster::{Clusters, OutOfBox, Recipe, Scaling, method::Seeding, privacy::Unit, sampling::Sampling};
 use veilsum_proto::{
@@ -139,15 +136,8 @@ impl PlanSpec {
             return Err(invalid(format!("it has {count} columns; 1 to {MAX_COLUMNS} are possible")));
         }
         columns::check(&self.columns, &self.categorical).map_err(invalid)?;
-        if self.recipe.algorithm.traits().has_covariances() && !self.categorical.is_empty() {
-            return Err(invalid(format!(
-                "{} is for numbers: the indicators of categories add up to 1, so they have no covariance that can be inverted",
-                self.method_name()
-            )));
-        }
         let domain = self.domain()?;
         self.check_noise()?;
-        self.check_metric()?;
         if self.recipe.algorithm.traits().describes.is_some()
             && (self.sampling.is_some() || self.judge != Judge::Coordinator)
         {
@@ -187,26 +177,6 @@ impl PlanSpec {
         }
         self.working_recipe()?.check(&domain).map_err(invalid)?;
         self.first_question(3)?.check(&domain).map_err(invalid)
-    }
-
-    /// Directions and whitened columns are for distances between rows and centres in all columns.
-    fn check_metric(&self) -> Result<(), Failure> {
-        let (direction, whiten) = (self.scaling == Scaling::Direction, self.recipe.preparation.scale == Scale::Whiten);
-        if !direction && !whiten {
-            return Ok(());
-        }
-        let name = if direction { "cosine" } else { "mahalanobis" };
-        let refuse = |what: &str| Err(invalid(format!("the metric {name} {what}")));
-        if !self.recipe.algorithm.traits().takes_any_metric {
-            return refuse("is for fcm and kmeans");
-        }
-        if !self.categorical.is_empty() {
-            return refuse("is for numbers: a category has no direction, and indicators add up to 1");
-        }
-        if direction && !self.recipe.preparation.is_none() {
-            return refuse("leaves rows where they are: nothing is standardised or clipped at quantiles beside it");
-        }
-        Ok(())
     }
 
     /// The public box.
@@ -273,7 +243,7 @@ impl PlanSpec {
     /// [`Failure`] where they do not fit the columns.
     pub fn units(&self, working: &Centres) -> Result<(Matrix, Matrix), Failure> {
         let domain = self.domain()?;
-        let original = domain.reported(working).map_err(invalid)?;
+        let original = domain.centres_to_original(working).map_err(invalid)?;
         let original: Vec<Vec<f64>> = original.rows().map(<[f64]>::to_vec).collect();
         let part = |(column, value): (usize, &f64)| {
             let (low, high) = domain.working_interval(column);
@@ -287,21 +257,11 @@ impl PlanSpec {
     pub(crate) fn extents(&self) -> Vec<f64> {
         let extent = |column: &Column| match self.scaling {
             Scaling::Box => column.upper - column.lower,
-            Scaling::None | Scaling::Direction => 1.0,
+            Scaling::None => 1.0,
         };
         // Indicators of categories stay as they are.
         let indicators = self.categorical.iter().flat_map(|column| column.categories.iter().map(|_| 1.0));
         self.columns.iter().map(extent).chain(indicators).collect()
-    }
-
-    /// Covariances in working units in the units of the columns.
-    pub(crate) fn original(&self, mut shapes: Shapes) -> Shapes {
-        let extents = self.extents();
-        for matrix in &mut shapes.covariances {
-            let pairs = (0..extents.len()).flat_map(|i| (0..=i).map(move |j| (i, j)));
-            matrix.iter_mut().zip(pairs).for_each(|(value, (i, j))| *value *= extents[i] * extents[j]);
-        }
-        shapes
     }
 
     /// The name by which plans and results call the method.

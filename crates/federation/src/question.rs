@@ -6,9 +6,7 @@
 use serde::{Deserialize, Serialize};
 /// What a method asks at a time: the content of a [`Question`].
 pub use veilsum_cluster::Batch;
-use veilsum_cluster::{
-    Block, Centres, Domain, Per, Query, Statistic, SumStep, Totals, finish::Rounding, privacy::Level,
-};
+use veilsum_cluster::{Block, Centres, Domain, Per, Query, Statistic, SumStep, Totals, privacy::Level};
 use veilsum_proto::{
     Error, Rule, codec,
     fixed::{self, Scale},
@@ -114,15 +112,6 @@ pub struct ScaledBlock {
     pub summed_bits: i32,
     /// A site's share of the noise, where the plan has any.
     pub noise: Option<Share>,
-}
-
-impl ScaledBlock {
-    /// What was rounded before a total of it was made, for who estimates from totals.
-    pub(crate) fn rounding(&self) -> Rounding {
-        let step = |bits: i32| 0.5f64.powi(bits);
-        let coarser = self.scale.fraction_bits < self.summed_bits;
-        Rounding { row: step(self.summed_bits), site: if coarser { step(self.scale.fraction_bits) } else { 0.0 } }
-    }
 }
 
 /// The layout of an answer: what each word means and how it is scaled.

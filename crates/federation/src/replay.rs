@@ -139,7 +139,7 @@ impl Replay {
         Units::own(self.session.domain())
     }
 
-    /// Whether the model has the centres and covariances of one of the runs that are judged, to the units that they are in.
+    /// Whether the model has the centres of one of the runs that are judged, to the units that they are in.
     fn is_judged(&self, model: &Model) -> Result<(), String> {
         let plan = self.terms.hash();
         let of = |outcome: Outcome| {
@@ -188,10 +188,7 @@ mod tests {
 
     /// A copy that has been given the first `totals` totals, or all of them, over three sites of six rows.
     fn copy(judge: Judge, min_total_rows: u64, totals: usize) -> Replay {
-        copy_of(Algorithm::Fcm { m: 2.0, epsilon: 0.0, max_rounds: 3 }, judge, min_total_rows, totals)
-    }
-
-    fn copy_of(algorithm: Algorithm, judge: Judge, min_total_rows: u64, totals: usize) -> Replay {
+        let algorithm = Algorithm::Fcm { m: 2.0, epsilon: 0.0, max_rounds: 3 };
         let columns = vec![crate::plan::Column { name: "x".into(), lower: 0.0, upper: 1.0 }];
         let mut work = PlanSpec::plain(columns, algorithm, 2, Seeding::Uniform { seed: 3 });
         (work.scaling, work.judge) = (Scaling::None, judge);
@@ -261,20 +258,5 @@ mod tests {
         assert!(replay.result(&model(&Centres::from_rows(&moved).unwrap()), true).is_err());
         let third = [own.rows().map(<[f64]>::to_vec).collect(), vec![vec![0.5]]].concat();
         assert!(replay.result(&model(&Centres::from_rows(&third).unwrap()), true).is_err(), "another K");
-    }
-
-    /// The same of covariances, by which rows are assigned later.
-    #[test]
-    fn a_model_with_other_covariances_is_refused() {
-        let gmm = Algorithm::Gmm { epsilon: 0.0, max_rounds: 3, regularisation: 1e-6 };
-        let replay = copy_of(gmm, Judge::Intermediary, 1, usize::MAX);
-        let outcome = replay.session.candidates().remove(0);
-        let model = Model::of(&replay.work, &replay.terms.hash(), &outcome, None).unwrap();
-        assert!(model.covariances_working.is_some() && model.weights.is_some());
-        assert!(replay.result(&model, true).is_ok_and(|result| result.is_none()));
-        let mut wide = model.clone();
-        wide.covariances_working.as_mut().unwrap()[1][0] += 1e-6;
-        assert!(replay.result(&wide, true).is_err());
-        assert!(replay.result(&Model { covariances_working: None, weights: None, ..model }, true).is_err());
     }
 }

@@ -5,8 +5,8 @@ use serde_json::{Value, json};
 /// What a method ends with: a [`RunResult`] before it is told.
 pub use veilsum_cluster::Outcome;
 use veilsum_cluster::{
-    Algorithm, Centres, Scaling,
-    method::{ClusterSizes, Extrapolation, RobustError},
+    Centres,
+    method::ClusterSizes,
     profile::Profile,
     warnings::{self, Warning},
 };
@@ -66,11 +66,7 @@ impl ColumnProfile {
     /// Of every column, as far as the totals of a run tell it; the largest part of the squares between clusters first.
     fn all(work: &PlanSpec, names: &[String], found: Profile) -> Vec<ColumnProfile> {
         let to = |means: &[f64]| work.units(&Centres::from_rows(&[means.to_vec()]).ok()?).ok()?.0.into_iter().next();
-        // The mean of directions is none of the rows'.
-        let found = match work.scaling {
-            Scaling::Direction => Profile { means: Vec::new(), deviations: Vec::new(), ..found },
-            Scaling::Box | Scaling::None => found.stretched(to, &work.extents()),
-        };
+        let found = found.stretched(to, &work.extents());
         let of = |from: &[f64], at: usize| from.get(at).copied();
         let one = |(at, name): (usize, &String)| ColumnProfile {
             column: name.clone(),
@@ -108,40 +104,26 @@ pub struct RunResult {
     /// the numbers, by name.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub categories: Vec<Shares>,
-    /// Covariances and weights of a method whose clusters have any: lower triangles, row by row, original units. The
-    /// log-likelihood is in the units of the questions.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub shapes: Option<veilsum_cluster::method::Shapes>,
     /// What each cluster of these centres holds: `sizes`, `mass`, `weight`, `deviations` (original units), and why
-    /// some of it is missing. Of every method these are in plain distances to the centres, also where the method itself has
-    /// other memberships (`gk`, `gmm`, `fcm-noise`, `pcm`).
+    /// some of it is missing.
     #[serde(flatten)]
     pub clusters: ClusterSizes,
-    /// Rows of the sites that the indices are over (those of `cohort`, where no index is there); `null` where nobody told it: an
-    /// estimated number of rows does not stand here.
+    /// Rows of the sites that the indices are over (those of `cohort`, where no index is there); `null` where nobody told it.
     pub n_total: Option<u64>,
     /// Who told `n_total`: the intermediary's count, or the sum of all memberships where a counted site left the run.
     pub n_total_from: Option<&'static str>,
     /// Rounds that moved the centres.
     pub rounds: u32,
-    /// Whether the centres came to rest on totals that were asked, and the run to its end.
+    /// Whether the centres came to rest, and the run to its end.
     pub converged: bool,
     /// Why the run ended before its method did, where it did.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub ended_early: Option<Early>,
-    /// How much of the result rests on totals that were estimated from earlier ones, where the run could not ask to its end.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub extrapolated: Option<Extrapolation>,
     /// Objective: J_m for fuzzy methods, sum of squared distances to the nearest centre for hard ones; squared units of the
-    /// questions. It is that of fuzzy c-means at these centres also for `gk`, whose own is `shapes.objective`. `null` where the run ended before it was asked for, as is `fuzzy_davies_bouldin` then.
+    /// questions. `null` where the run ended before it was asked for, as is `fuzzy_davies_bouldin` then.
     pub objective: f64,
     /// The objective over N.
     pub objective_per_row: f64,
-    /// Of `fcm`, where the weight of every cluster is shown: the root of Σ u^m d² over Σ u^m, over all rows and clusters, in the units of
-    /// the questions. It is the scale of Krishnapuram & Keller (1993, equation 9 with K = 1), one for all clusters, for the
-    /// `distance` of another plan of `pcm`.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub typical_distance: Option<f64>,
     /// Validity indices.
     pub indices: veilsum_cluster::Indices,
     /// One point for every K that was tried; empty where the plan names one K.
@@ -155,9 +137,6 @@ pub struct RunResult {
     /// How the cohort standardised working units, if it did.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub standardisation: Option<veilsum_cluster::Transform>,
-    /// How far medians and interquartile ranges of a robust standardisation may be from those of the rows.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub standardisation_error: Option<RobustError>,
     /// Sites that the centres are over: those of the last total that moved them.
     pub cohort: Vec<String>,
     /// Sites that objective, indices and `n_total` are over, where a site was lost in between and these are not
@@ -197,15 +176,6 @@ pub struct RunResult {
     /// All questions and openings of the run, as a file of openings has them, where they are all there.
     #[serde(skip)]
     pub openings: Option<Vec<u8>>,
-}
-
-/// See [`RunResult::typical_distance`].
-fn typical_distance(work: &PlanSpec, outcome: &Outcome) -> Option<f64> {
-    let fcm = matches!(work.recipe.algorithm, Algorithm::Fcm { .. });
-    let exact = fcm && work.recipe.noise.is_none();
-    let weight =
-        outcome.clusters.weight.iter().copied().sum::<Option<f64>>().filter(|weight| exact && *weight > 0.0)?;
-    Some((outcome.objective / weight).sqrt()).filter(|distance| distance.is_finite() && *distance > 0.0)
 }
 
 impl RunResult {
@@ -297,22 +267,18 @@ impl RunResult {
             centres,
             centres_box,
             clusters: outcome.clusters.clone().stretched(&work.extents()),
-            shapes: outcome.shapes.clone().map(|shapes| work.original(shapes)),
             n_total,
             n_total_from: n_total.map(|_| from),
             rounds: outcome.rounds,
             converged: outcome.converged && ended_early.is_none(),
             ended_early,
-            extrapolated: outcome.extrapolated,
             objective: outcome.objective,
             objective_per_row: outcome.objective_per_row,
-            typical_distance: typical_distance(work, outcome),
             indices: outcome.indices.clone(),
             curve: outcome.curve.clone(),
             stability: outcome.stability.clone(),
             questions: outcome.questions,
             standardisation: outcome.transform.clone(),
-            standardisation_error: outcome.transform_error.clone(),
             cohort: names(cohort),
             indices_cohort,
             missing: names(&missing),

@@ -31,7 +31,7 @@ pub const OWN: [&str; 8] =
     ["departures", "errors", "n_total", "n_total_from", "pooled", "software", "traffic", "warnings"];
 
 /// All members of a result; what is there in which run, `protocol/schemas/result.schema.json` says.
-pub const MEMBERS: [&str; 50] = [
+pub const MEMBERS: [&str; 46] = [
     "categories",
     "centres",
     "centres_box",
@@ -44,7 +44,6 @@ pub const MEMBERS: [&str; 50] = [
     "deviations",
     "ended_early",
     "errors",
-    "extrapolated",
     "federation",
     "findings",
     "format",
@@ -71,14 +70,11 @@ pub const MEMBERS: [&str; 50] = [
     "roster_hash",
     "rounds",
     "run",
-    "shapes",
     "sizes",
     "software",
     "stability",
     "standardisation",
-    "standardisation_error",
     "traffic",
-    "typical_distance",
     "warnings",
     "weight",
     "wire_version",

@@ -58,7 +58,7 @@ use crate::{
     answerer::Answerer,
     files::Existing,
     plan::OutOfBox,
-    release::{ClusterError, Origin, Prepared, Rows, Scaling},
+    release::{ClusterError, Origin, Prepared, Rows},
     role::system_rng,
     table::{self, Table, TableSpec, Tally},
 };
@@ -225,9 +225,7 @@ fn ready(federation: &Federation, from: &RowsFrom, table: Table) -> Result<(Prep
     let domain = work.domain()?;
     let fault = |e: ClusterError| in_file(&from.data, e.into());
     let rows = Rows::new(table.values, domain.columns()).map_err(fault)?;
-    // What is kept between questions takes no more than the rows themselves.
-    let room = 8 * rows.as_slice().len() as u64;
-    let prepared = Prepared::new(&rows, &domain, work.out_of_box).map_err(fault)?.with_room(room);
+    let prepared = Prepared::new(&rows, &domain, work.out_of_box).map_err(fault)?;
     Ok((prepared, Origin::new(work.names(), rows)))
 }
 
@@ -253,7 +251,6 @@ pub fn spec_of(federation: &Federation, from: &RowsFrom) -> Result<TableSpec, Fa
         label: None,
         within: domain.lower().iter().copied().zip(domain.upper().iter().copied()).collect(),
         clips: work.out_of_box == OutOfBox::Clip,
-        direction: work.scaling == Scaling::Direction,
         rules: from.rules.clone(),
         list: from.list.clone(),
         person_key: from.person_key()?,

@@ -138,7 +138,7 @@ pub fn write_site(
         None => json!({
             "method": model.method, "k": model.k, "m": model.m, "centres": model.centres, "converged": model.converged,
             "columns": model.names(),
-            "ended_early": model.ended_early, "extrapolated": model.extrapolated, "plan_hash": model.plan,
+            "ended_early": model.ended_early, "plan_hash": model.plan,
             "standardisation": model.standardisation, "traffic": traffic, "findings": [],
             "warnings": ["this site ran no copy of the method, so it looked for nothing to doubt"],
         }),

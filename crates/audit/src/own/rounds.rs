@@ -85,7 +85,7 @@ pub(super) fn moving(scene: &Scene, told: &Told, seed: u64) -> Result<Vec<Tried>
     if seen.len() < 2 {
         return no("the plan has no rounds with hard groups");
     }
-    if !scene.work.recipe.preparation.is_none() {
+    if scene.work.recipe.prepares() {
         return no("columns are scaled by totals first, and rows are compared in the plan's units");
     }
     let guesses: Vec<Vec<f64>> = seen.windows(2).flat_map(|pair| moved(&pair[0], &pair[1])).collect();

@@ -18,8 +18,8 @@ fn plots() -> Vec<Plot> {
         Plot::Plane(
             vec![cloud(0.0), cloud(f64::NAN)],
             vec![
-                spot(0.0, Some((1.0, 2.0, -1.0)), None),
-                spot(0.0, Some((f64::NAN, 2.0, 3.0)), Some(0.2)),
+                spot(0.0, Some((1.0, 2.0)), None),
+                spot(0.0, Some((f64::NAN, 2.0)), Some(0.2)),
                 spot(f64::INFINITY, None, Some(f64::NAN)),
             ],
         ),

@@ -1,4 +1,4 @@
-//! Statistics before models: rows, mean, deviation, histogram and correlations of every column, over the cohort.
+//! Statistics before models: rows, mean, deviation and histogram of every column, over the cohort.
 //!
 //! It asks four questions, one less under noise and one less where there is no column of numbers. All but the first are kinds that other
 //! methods ask too:
@@ -7,29 +7,20 @@
 //! 2. [`Histogram`]: rows in bins of equal width over each number's side of the public box;
 //! 3. [`Moments`] without a point: N and the sums of all columns, which for the indicator of a category is
 //!    the number of its rows;
-//! 4. around the means, the second moments. Where all columns are numbers, and 2 to 64, these are the d (d + 1) / 2 products of
-//!    [`ShapedSums`](crate::query::ShapedSums) at one cluster, whose weights are 1: the covariances. Elsewhere they are the squares
-//!    of `Moments`. The product of a category and a number, summed up, would be the sum of that number over the category's rows,
-//!    and so over a group of rows that may be small.
+//! 4. `Moments` around the means.
 //!
-//! Under noise no total is an error: counts below 0 count as 0, rows below one as one, means are moved into the box, variances to between
-//! 0 and a quarter of it, and correlations are shortened until the matrix is that of rows.
+//! Under noise no total is an error: counts below 0 count as 0, rows below one as one, means are moved into the box, and variances to
+//! between 0 and a quarter of it.
 //!
 //! It fails where there are no rows. It finds nothing that totals do not tell: smallest and largest values are rows of somebody, and
 //! rows that a site could not use stay with that site.
 
 use super::description::Description;
-use super::gmm::even;
-use super::shaped::first;
 use super::spec::{Beginning, Iteration, Named, Options, Spec, Traits};
 use super::update::{Fit, Round, Stop, Walls, moved};
-use crate::query::{Bracket, Histogram, MAX_BINS, MAX_SHAPED_COLUMNS, Missing, Moments, tamed};
-use crate::shape::{add_square, extents, stretched, triangle};
+use crate::query::{Bracket, Histogram, MAX_BINS, Missing, Moments};
 use crate::totals_check::{SLACK, check_values, check_weights, plausible_moments};
 use crate::{Centres, Domain, Error, Query};
-
-/// The smallest variance of [`ShapedSums`](crate::query::ShapedSums), which a description does not use.
-const FLOOR: f64 = 1e-6;
 
 /// A description of all columns.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -48,34 +39,16 @@ pub(crate) fn histogram(domain: &Domain, bins: u32) -> Option<Histogram> {
     (!brackets.is_empty()).then_some(Histogram { brackets, bins })
 }
 
-/// Whether the products of columns are asked.
-pub(crate) fn correlates(domain: &Domain) -> bool {
-    domain.numbers() == domain.columns() && (2..=MAX_SHAPED_COLUMNS).contains(&domain.columns())
-}
-
-/// The question for the products of all columns around a point inside the box, 1 x d.
-pub(crate) fn products(mean: &Centres) -> Query {
-    first(mean, even(1), FLOOR).into()
-}
-
-/// The question for the second moments around a point inside the box, 1 x d.
-fn spread(domain: &Domain, mean: &Centres) -> Query {
-    match correlates(domain) {
-        true => products(mean),
-        false => Moments { around: Some(mean.row(0).to_vec()) }.into(),
-    }
-}
-
 /// All questions of a description, the last one around the middle of the box: for sizes and precision.
-pub(crate) fn questions(domain: &Domain, bins: u32, noisy: bool) -> Result<Vec<Query>, Error> {
+pub(crate) fn questions(domain: &Domain, bins: u32, noisy: bool) -> Vec<Query> {
     let middle = |column| {
         let (low, high) = domain.working_interval(column);
         low + (high - low) / 2.0
     };
-    let middle = Centres::new(1, domain.columns(), (0..domain.columns()).map(middle).collect())?;
+    let middle = (0..domain.columns()).map(middle).collect();
     let counts = histogram(domain, bins).map(Query::from);
     let missing = (!noisy).then(|| Query::from(Missing {}));
-    Ok(missing.into_iter().chain(counts).chain([Moments { around: None }.into(), spread(domain, &middle)]).collect())
+    missing.into_iter().chain(counts).chain([None, Some(middle)].map(|around| Moments { around }.into())).collect()
 }
 
 impl Named for DescribeSpec {
@@ -104,8 +77,9 @@ impl Spec for DescribeSpec {
         }
     }
 
-    fn asks(&self, centres: &Centres) -> Vec<Query> {
-        vec![first(centres, even(centres.k()), FLOOR).into()]
+    /// None about centres.
+    fn asks(&self, _: &Centres) -> Vec<Query> {
+        Vec::new()
     }
 
     fn begin(&self, at: Beginning<'_>) -> Result<Box<dyn Iteration>, Error> {
@@ -124,7 +98,6 @@ impl Spec for DescribeSpec {
             missing: None,
             means: vec![0.0; d],
             variances: vec![0.0; d],
-            covariances: None,
             histograms: Vec::new(),
         };
         let (domain, fit) = (at.domain.clone(), Fit::at(at.start.clone()));
@@ -206,23 +179,9 @@ impl Describing {
             check_values(values, self.domain.numbers() * each)?;
             return Ok(counted(values, each));
         }
-        let around = self.fit.centres.row(0);
-        let products = self.phase == Phase::Spread && correlates(&self.domain);
-        check_values(values, if products { 1 + d + triangle(d) + 1 } else { 1 + d })?;
+        check_values(values, 1 + d)?;
         let ends: Vec<(f64, f64)> = (0..d).map(|column| self.domain.working_interval(column)).collect();
-        let mut values = plausible_moments(values, &ends, self.phase == Phase::Spread && !products);
-        let rows = values[0];
-        if products {
-            let by = extents(&self.domain);
-            let off = |column: usize| (values[1 + column] / rows - around[column]) / by[column];
-            let delta: Vec<f64> = (0..d).map(off).collect();
-            let mut matrix: Vec<f64> = values[1 + d..1 + d + triangle(d)].iter().map(|sum| sum / rows).collect();
-            add_square(&mut matrix, &delta, -1.0);
-            let mut matrix = tamed(&matrix, d, FLOOR);
-            add_square(&mut matrix, &delta, 1.0);
-            values[1 + d..1 + d + triangle(d)].iter_mut().zip(matrix).for_each(|(sum, x)| *sum = x * rows);
-        }
-        Ok(values)
+        Ok(plausible_moments(values, &ends, self.phase == Phase::Spread))
     }
 
     fn take_missing(&mut self, values: &[f64]) -> Result<(), Error> {
@@ -257,41 +216,17 @@ impl Describing {
     fn take_sums(&mut self, values: &[f64], known: Option<u64>, walls: &Walls) -> Result<(), Error> {
         check_values(values, 1 + self.domain.columns())?;
         self.found.rows = whole(values[0], known)?;
-        self.mean(&values[1..], values[0], walls)?;
+        let (centres, shift) = moved(&self.fit.centres, &values[1..], &values[..1], Stop::Frobenius, walls)?;
+        self.found.means = centres.row(0).to_vec();
+        (self.fit.centres, self.fit.weights, self.shift) = (centres, values[..1].to_vec(), shift);
         self.phase = Phase::Spread;
         Ok(())
     }
 
-    /// Takes the mean that these sums give.
-    fn mean(&mut self, sums: &[f64], rows: f64, walls: &Walls) -> Result<(), Error> {
-        let (centres, shift) = moved(&self.fit.centres, sums, &[rows], Stop::Frobenius, walls)?;
-        self.found.means = centres.row(0).to_vec();
-        (self.fit.centres, self.fit.weights, self.shift) = (centres, vec![rows], self.shift.max(shift));
-        Ok(())
-    }
-
-    fn take_spread(&mut self, values: &[f64], known: Option<u64>, walls: &Walls) -> Result<(), Error> {
-        let d = self.domain.columns();
-        let rows = values.first().copied().unwrap_or_default();
-        if !correlates(&self.domain) {
-            check_values(values, 1 + d)?;
-            self.found.spread_rows = whole(rows, known)?;
-            self.found.variances = values[1..].iter().map(|square| (square / rows).max(0.0)).collect();
-        } else {
-            check_values(values, 1 + d + triangle(d) + 1)?;
-            let all = whole(rows, known)?;
-            let around = self.fit.centres.row(0).to_vec();
-            self.mean(&values[1..=d], rows, walls)?;
-            let by = extents(&self.domain);
-            let pairs = self.found.means.iter().zip(&around).zip(&by);
-            let delta: Vec<f64> = pairs.map(|((new, old), by)| (new - old) / by).collect();
-            let mut matrix: Vec<f64> = values[1 + d..1 + d + triangle(d)].iter().map(|x| x / rows).collect();
-            // As in the rounds of a mixture: Σ (z - δ)(z - δ)ᵀ / N = Σ z zᵀ / N - δ δᵀ.
-            add_square(&mut matrix, &delta, -1.0);
-            let covariances = stretched(&matrix, &by);
-            self.found.variances = (0..d).map(|i| covariances[triangle(i) + i].max(0.0)).collect();
-            (self.found.covariances, self.found.rows, self.found.spread_rows) = (Some(covariances), all, all);
-        }
+    fn take_spread(&mut self, values: &[f64], known: Option<u64>) -> Result<(), Error> {
+        check_values(values, 1 + self.domain.columns())?;
+        self.found.spread_rows = whole(values[0], known)?;
+        self.found.variances = values[1..].iter().map(|square| (square / values[0]).max(0.0)).collect();
         if self.noisy {
             // Counts differ by their noise, and say nothing of who was there.
             let rows = self.found.rows;
@@ -311,7 +246,7 @@ impl Iteration for Describing {
         match (self.phase, counts) {
             (Phase::Missing, _) => Missing {}.into(),
             (_, Some(counts)) => counts.into(),
-            (Phase::Spread, None) => spread(&self.domain, &self.fit.centres),
+            (Phase::Spread, None) => Moments { around: Some(self.fit.centres.row(0).to_vec()) }.into(),
             (_, None) => Moments { around: None }.into(),
         }
     }
@@ -324,7 +259,7 @@ impl Iteration for Describing {
             Phase::Missing => next.take_missing(values)?,
             Phase::Counts => next.take_counts(values, rows)?,
             Phase::Sums => next.take_sums(values, rows, walls)?,
-            Phase::Spread => next.take_spread(values, rows, walls)?,
+            Phase::Spread => next.take_spread(values, rows)?,
         }
         *self = next;
         Ok(self.fit.converged)

@@ -2,14 +2,12 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::shape::triangle;
-
 /// What the totals say of the columns; everything in working units.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Description {
     /// Rows that the means are over.
     pub rows: u64,
-    /// Rows that variances and covariances are over: others where a site was lost in between.
+    /// Rows that variances are over: others where a site was lost in between.
     pub spread_rows: u64,
     /// Rows that the histograms are over, likewise; `None` where there is no column of numbers.
     pub histogram_rows: Option<u64>,
@@ -19,18 +17,6 @@ pub struct Description {
     pub means: Vec<f64>,
     /// Variance of every column, divisor N, d.
     pub variances: Vec<f64>,
-    /// Lower triangle of the covariance matrix, divisor N, d (d + 1) / 2; `None` where it is not asked.
-    pub covariances: Option<Vec<f64>>,
     /// Rows in each of the bins of equal width over each number's side of the box; a value on an edge lies in the upper bin.
     pub histograms: Vec<Vec<u64>>,
-}
-
-impl Description {
-    /// Correlation of columns i and j; `None` where it was not asked, or a column has no variance.
-    pub fn correlation(&self, i: usize, j: usize) -> Option<f64> {
-        let (low, high) = (i.min(j), i.max(j));
-        let covariance = self.covariances.as_ref()?.get(triangle(high) + low)?;
-        let scale = (self.variances[i] * self.variances[j]).sqrt();
-        (scale > 0.0).then(|| if i == j { 1.0 } else { (covariance / scale).clamp(-1.0, 1.0) })
-    }
 }

@@ -67,7 +67,6 @@ impl Spec for FcmSpec {
             shares_rows: true,
             is_exact: true,
             has_gap: true,
-            takes_any_metric: true,
             ..Traits::default()
         }
     }
@@ -80,41 +79,24 @@ impl Spec for FcmSpec {
         if !usable_fuzzifier(self.m) {
             return Err(Error::Fuzzifier);
         }
-        Updates::begin(*self, self.epsilon, self.max_rounds, true, at)
+        check_rounds(self.epsilon, self.max_rounds)?;
+        let fit = Fit::at(at.start.clone());
+        let asked = vec![hash(&fit.centres)];
+        Ok(Box::new(Updates { spec: *self, stop: at.stop, asked, fit }))
     }
 }
 
-/// The rounds of one K, for sums of rows and weights of whatever memberships.
+/// The rounds of one K.
 #[derive(Debug, Clone)]
-pub(super) struct Updates<S> {
-    spec: S,
+struct Updates {
+    spec: FcmSpec,
     stop: Stop,
-    epsilon: f64,
-    max_rounds: u32,
-    /// Whether the weights of one row add up to 1 at most.
-    shared: bool,
     fit: Fit,
     /// Hashes of all centres that have been asked about.
     asked: Vec<u64>,
 }
 
-impl<S: Spec + Clone + Send + 'static> Updates<S> {
-    /// Its beginning, until the centres rest by `epsilon`. `shared`: whether the weights of one row add up to 1 at most.
-    pub(super) fn begin(
-        spec: S,
-        epsilon: f64,
-        max_rounds: u32,
-        shared: bool,
-        at: Beginning<'_>,
-    ) -> Result<Box<dyn Iteration>, Error> {
-        check_rounds(epsilon, max_rounds)?;
-        let fit = Fit::at(at.start.clone());
-        let asked = vec![hash(&fit.centres)];
-        Ok(Box::new(Self { spec, stop: at.stop, epsilon, max_rounds, shared, asked, fit }))
-    }
-}
-
-impl<S: Spec + Clone + Send + 'static> Iteration for Updates<S> {
+impl Iteration for Updates {
     fn ask(&self) -> Query {
         self.spec.asks(&self.fit.centres).swap_remove(0)
     }
@@ -124,7 +106,7 @@ impl<S: Spec + Clone + Send + 'static> Iteration for Updates<S> {
         let (k, columns) = (self.fit.centres.k(), self.fit.centres.columns());
         check_values(values, k * columns + k)?;
         let (sums, weights) = values.split_at(k * columns);
-        check_weights(weights, rows.filter(|_| self.shared), "U")?;
+        check_weights(weights, rows, "U")?;
         let (moved, shift) = moved(&self.fit.centres, sums, &clear(weights), self.stop, walls)?;
 
         // Nothing changes before everything has been checked: the caller may repeat the round after an error.
@@ -133,19 +115,19 @@ impl<S: Spec + Clone + Send + 'static> Iteration for Updates<S> {
         let history = &mut self.fit.history;
         let round = u32::try_from(history.len() + 1).unwrap_or(u32::MAX);
         history.push(Round { round, shift });
-        self.fit.converged = self.stop.holds(shift, self.epsilon);
+        self.fit.converged = self.stop.holds(shift, self.spec.epsilon);
         let hash = hash(&self.fit.centres);
         if let (Some(first), false) = (self.asked.iter().position(|known| *known == hash), self.fit.converged) {
             // Centres that come back give the same totals for ever (rounding may let them alternate). The rounds that are
             // left are known without asking, and asking one question twice would only tell how the cohort changed in
             // between.
-            for round in round + 1..=self.max_rounds {
+            for round in round + 1..=self.spec.max_rounds {
                 let shift = history[first + (round as usize - 1 - first) % (self.asked.len() - first)].shift;
                 history.push(Round { round, shift });
             }
         }
         self.asked.push(hash);
-        Ok(self.fit.converged || history.len() >= self.max_rounds as usize)
+        Ok(self.fit.converged || history.len() >= self.spec.max_rounds as usize)
     }
 
     fn fit(&self) -> Fit {

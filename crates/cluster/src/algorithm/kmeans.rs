@@ -73,7 +73,6 @@ impl Spec for KmeansSpec {
             tolerance_under_noise: Some(self.epsilon),
             is_exact: true,
             has_gap: true,
-            takes_any_metric: true,
             ..Traits::default()
         }
     }

@@ -8,24 +8,20 @@ pub mod fcm;
 pub mod ffcf;
 pub mod ffcm;
 pub mod fkm;
-pub mod gk;
-pub mod gmm;
 pub mod kmeans;
 mod rounds;
-mod shaped;
 mod spec;
-pub mod typical;
 mod update;
 
 use serde::{Deserialize, Serialize};
 
 pub use description::Description;
-pub use spec::{Beginning, Belonging, Iteration, Named, Options, Spec, Traits};
+pub use spec::{Beginning, Iteration, Named, Options, Spec, Traits};
 pub(crate) use update::{CLEAR_SHARE, check_rounds, confined};
-pub use update::{Fit, Pulled, Round, Shapes, Stop, Walls};
+pub use update::{Fit, Pulled, Round, Stop, Walls};
 
+use crate::Error;
 use crate::query::{FeatureParams, LocalSteps};
-use crate::{Centres, Error, Query};
 
 /// What the registry says of an algorithm before anybody has chosen its parameters.
 #[derive(Debug, Clone, Copy)]
@@ -36,8 +32,6 @@ pub struct About {
     pub aliases: &'static [&'static str],
     /// One line for people.
     pub help: &'static str,
-    /// Which rule says where a row belongs in its models.
-    pub belonging: Belonging,
     /// Builds it from what somebody wants; what is not said gets the algorithm's own default.
     pub usual: fn(&Options) -> Algorithm,
     /// Forms that between them go through all its code, for data in the unit square: every test of methods drives them.
@@ -102,14 +96,6 @@ algorithms! {
     Kmeans = kmeans::KmeansSpec { epsilon: f64, max_rounds: u32 }
     /// Federated fuzzy feature vectors on shared anchors, then weighted fuzzy c-means ([`ffcf`]).
     Ffcf = ffcf::FfcfSpec { m: f64, features: FeatureParams, anchors: u32, merge: bool }
-    /// Gaussian mixture by expectation-maximisation ([`gmm`]).
-    Gmm = gmm::GmmSpec { epsilon: f64, max_rounds: u32, regularisation: f64 }
-    /// Fuzzy covariances of Gustafson and Kessel ([`gk`]).
-    Gk = gk::GkSpec { m: f64, epsilon: f64, max_rounds: u32, regularisation: f64 }
-    /// Fuzzy c-means with a noise cluster ([`typical`]).
-    FcmNoise = typical::NoiseSpec { m: f64, epsilon: f64, max_rounds: u32, distance: f64 }
-    /// Possibilistic c-means ([`typical`]).
-    Pcm = typical::PcmSpec { m: f64, epsilon: f64, max_rounds: u32, distance: f64 }
     /// Statistics of every column, without clusters ([`describe`]).
     Describe = describe::DescribeSpec { bins: u32 }
 }
@@ -122,7 +108,6 @@ where
         name: S::NAME,
         aliases: S::ALIASES,
         help: S::HELP,
-        belonging: S::BELONGING,
         usual: |options| S::usual(options).into(),
         forms: || S::forms().into_iter().map(Algorithm::from).collect(),
     }
@@ -137,11 +122,6 @@ impl Algorithm {
     /// What others need to know of it.
     pub fn traits(&self) -> Traits {
         self.spec().traits()
-    }
-
-    /// What its rounds ask about these centres.
-    pub(crate) fn asks(&self, centres: &Centres) -> Vec<Query> {
-        self.spec().asks(centres)
     }
 
     /// The iteration for one K.

@@ -1,7 +1,7 @@
 //! What every algorithm says of itself, and the iteration that it begins.
 
 use super::update::{Fit, Stop, Walls};
-use crate::query::{LocalSteps, Typical, Typicality};
+use crate::query::LocalSteps;
 use crate::{Centres, Domain, Error, Query};
 
 /// What is known of an algorithm before its parameters are.
@@ -12,8 +12,6 @@ pub trait Named: Sized {
     const ALIASES: &'static [&'static str] = &[];
     /// One line for people.
     const HELP: &'static str;
-    /// Which rule says where a row belongs.
-    const BELONGING: Belonging = Belonging::Fuzzy;
     /// Builds it from what somebody wants; what is not said gets the algorithm's own default.
     fn usual(options: &Options) -> Self;
     /// Forms that between them go through all its code, for data in the unit square.
@@ -39,10 +37,6 @@ pub struct Options {
     pub min_group: u64,
     /// Rounds of exact Lloyd afterwards at most.
     pub finish: u32,
-    /// The smallest variance of a cluster with a covariance, in parts of the squared extent of the box.
-    pub regularisation: f64,
-    /// How far a row may be from a centre before it counts as noise, or less than half, units of the questions.
-    pub distance: f64,
     /// Shared anchors; 0 for the usual number.
     pub anchors: u32,
     /// Feature vectors that a site opens without a test, and holds at most.
@@ -76,26 +70,11 @@ pub trait Spec {
     fn begin(&self, at: Beginning<'_>) -> Result<Box<dyn Iteration>, Error>;
 }
 
-/// Which rule says where a row belongs in a model of an algorithm.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Belonging {
-    /// The memberships of fuzzy c-means.
-    Fuzzy,
-    /// Shares of Gaussian densities.
-    Mixture,
-    /// Memberships by each cluster's own distances.
-    GustafsonKessel,
-    /// Memberships that rows far from every centre have little of.
-    Typical(Typicality),
-}
-
 /// What others need to know of an algorithm with its parameters: the check of a plan, what a site answers, reports.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub struct Traits {
     /// Rounds at most.
     pub rounds: u32,
-    /// Rounds that it asks after these to know where it has ended.
-    pub closing_rounds: u32,
     /// The fuzzifier of a fuzzy method.
     pub fuzzifier: Option<f64>,
     /// How far centres move in a round after which it stops, where that is its stop rule.
@@ -109,16 +88,8 @@ pub struct Traits {
     pub is_exact: bool,
     /// Whether its inertia may be compared with that of rows without clusters.
     pub has_gap: bool,
-    /// Whether columns may be whitened for it, and rows be taken as directions.
-    pub takes_any_metric: bool,
-    /// How rows far from every centre lose their weight, if they do.
-    pub typical: Option<Typical>,
     /// The plan's number of anchors that it asks about in place of centres; they are candidates for first centres.
     pub anchors: Option<u32>,
-    /// Whether it maximises a likelihood.
-    pub has_likelihood: bool,
-    /// The floor of its clusters' covariances, if they have any: d (d + 1) / 2 numbers more for each, and d times the work.
-    pub covariance_floor: Option<f64>,
     /// Where it describes columns and finds no clusters: in how many bins.
     pub describes: Option<u32>,
     /// Whether its weights count centres that sites found alone.
@@ -130,16 +101,6 @@ pub struct Traits {
 }
 
 impl Traits {
-    /// Questions that one run of it asks at most.
-    pub fn max_questions(&self) -> u32 {
-        self.rounds.saturating_add(self.closing_rounds)
-    }
-
-    /// Whether its clusters have covariances.
-    pub fn has_covariances(&self) -> bool {
-        self.covariance_floor.is_some()
-    }
-
     /// The anchors that it asks about in place of centres, for at most so many clusters; 0 in the plan is four times as many, at least 8.
     pub(crate) fn anchors(&self, clusters: u32) -> Option<u32> {
         self.anchors.map(|anchors| if anchors == 0 { clusters.saturating_mul(4).max(8) } else { anchors })

@@ -69,8 +69,6 @@ pub struct Fit {
     pub history: Vec<Round>,
     /// Whether the method's own stop rule held.
     pub converged: bool,
-    /// Covariances, where the method finds any.
-    pub shapes: Option<Shapes>,
     /// What a description found, at its end.
     pub description: Option<Description>,
     /// How far rows lie from the centres, where noisy rounds around them told it.
@@ -86,24 +84,6 @@ pub struct Pulled {
     pub clip: f64,
 }
 
-/// Clusters with a shape of their own.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct Shapes {
-    /// Share of every cluster in a Gaussian mixture (K), which add up to 1.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub weights: Option<Vec<f64>>,
-    /// Lower triangle of every cluster's covariance, row by row, K x d (d + 1) / 2; of an iteration in parts of the box, of an
-    /// [`Outcome`](crate::Outcome) in working units.
-    pub covariances: Vec<Vec<f64>>,
-    /// Log-likelihood of all rows in a Gaussian mixture with these parameters, nats in the units of the covariances; none
-    /// where a run ended before it was asked for.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub log_likelihood: Option<f64>,
-    /// The objective of Gustafson & Kessel with these covariances, in parts of the box; none as above.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub objective: Option<f64>,
-}
-
 /// One round of an iteration.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct Round {
@@ -116,15 +96,7 @@ pub struct Round {
 impl Fit {
     /// Before the first round.
     pub(crate) fn at(centres: Centres) -> Self {
-        Self {
-            centres,
-            weights: Vec::new(),
-            history: Vec::new(),
-            converged: false,
-            shapes: None,
-            description: None,
-            pulled: None,
-        }
+        Self { centres, weights: Vec::new(), history: Vec::new(), converged: false, description: None, pulled: None }
     }
 }
 

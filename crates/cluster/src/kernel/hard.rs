@@ -8,7 +8,7 @@ use super::level::level;
 use super::plan::{BLOCK, Chunk, Plan};
 use super::sums::{Form, Sums};
 use super::tiles::distances;
-use crate::packed::{LANES, Lanes};
+use crate::packed::{LANES, Lanes, each};
 use crate::{Centres, Error, Packed};
 use fearless_simd::{Simd, dispatch};
 
@@ -55,7 +55,7 @@ impl Assigned<'_> {
     /// Adds its d coordinates to neighbouring entries, from `first` on.
     #[inline(always)]
     pub(crate) fn add_to(&self, sums: &mut Sums<'_>, first: usize) {
-        self.block.lanes.each(self.point, self.d, |column, x| sums.add(first + column, x));
+        each(self.block.lanes, self.point, self.d, |column, x| sums.add(first + column, x));
     }
 }
 

@@ -6,12 +6,8 @@
 //! accumulators, chunks of rows are fixed, and everything is added up in a fixed order: the result does not depend on the number of
 //! threads, and AVX2 and AVX-512 give the same bits.
 //!
-//! Rows may be held in single precision. A tile turns them into doubles as it loads them, so the result is that of the same numbers as
-//! doubles, bit for bit.
-//!
 //! Where a plan has steps ([`Step`]), sums are whole numbers of them and depend on nothing but the rows.
 
-mod bounds;
 mod hard;
 mod level;
 mod plan;
@@ -19,7 +15,6 @@ pub mod power;
 mod shift;
 mod sums;
 mod tiles;
-mod validation;
 mod validity;
 mod weights;
 
@@ -33,7 +28,6 @@ use fearless_simd::{Level, Simd, dispatch};
 use crate::packed::{LANES, Lanes};
 use crate::{Centres, Error, Packed};
 
-pub(crate) use bounds::Bounds;
 pub(crate) use hard::{Assigned, over_nearest};
 pub use hard::{HardSums, hard_sums};
 pub use level::Vectors;
@@ -45,8 +39,7 @@ use plan::{BLOCK, Chunk, Plan, STEP, Set};
 pub use sums::Step;
 pub(crate) use sums::{Form, Sums};
 use tiles::{AsDoubles, AsSteps, Totals, Words, add_values, distances};
-use validation::chunk_validation;
-pub(crate) use validity::{each_row, over_rows, validity_sums};
+pub(crate) use validity::{each_row, over_rows, validation_form, validity_sums};
 use weights::{general_weights, quadratic_weights};
 
 /// The sums of one round of fuzzy c-means over some rows, working units.
@@ -171,18 +164,6 @@ pub fn fuzzy_validation(rows: &Packed, centres: &Centres, m: f64) -> Result<Fuzz
     let objective = sums.pop().unwrap_or_default();
     let memberships = sums.split_off(centres.k());
     Ok(FuzzyValidation { distances: sums, memberships, objective })
-}
-
-/// `D` (K), `A` (K) and `J_m` (1) in a form.
-///
-/// # Errors
-/// As [`fuzzy_validation`].
-pub(crate) fn validation_form<'f>(rows: &Packed, centres: &Centres, m: f64, form: &'f Form) -> Result<Sums<'f>, Error> {
-    let level = level();
-    let plan = Plan::new(rows, centres, m)?;
-    Ok(plan.sums(rows, form, 2 * plan.k + 1, |chunk, sums| {
-        dispatch!(level, simd => chunk_validation(simd, &plan, chunk, sums));
-    }))
 }
 
 /// What becomes of the weights of a block. It is no closure: one that is not inlined would be compiled for no vectors at all, and call

@@ -6,7 +6,7 @@ use rayon::prelude::*;
 
 use super::sums::{Form, Sums};
 use crate::distance::usable_fuzzifier;
-use crate::packed::{LANES, Stored};
+use crate::packed::{LANES, Lanes};
 use crate::{Centres, Error, Packed};
 
 /// Groups in a block: 128 points.
@@ -49,7 +49,7 @@ pub(super) struct Set<'a> {
 /// A stretch of rows: whole groups, of whose points the first `valid` are real.
 #[derive(Clone, Copy)]
 pub(super) struct Chunk<'a> {
-    pub(super) lanes: Stored<'a>,
+    pub(super) lanes: &'a [Lanes],
     pub(super) valid: usize,
 }
 
@@ -64,7 +64,7 @@ impl<'a> Chunk<'a> {
         let all = self.lanes.len() / d;
         (0..all).step_by(groups).map(move |first| {
             let count = groups.min(all - first);
-            let lanes = self.lanes.part(first * d..(first + count) * d);
+            let lanes = &self.lanes[first * d..(first + count) * d];
             Chunk { lanes, valid: self.valid.saturating_sub(first * LANES).min(count * LANES) }
         })
     }

@@ -8,7 +8,7 @@ use super::level::level;
 use super::plan::{BLOCK, Chunk, Plan};
 use super::tiles::distances;
 use crate::distance::{self, SAFE};
-use crate::packed::{LANES, Lanes};
+use crate::packed::{LANES, Lanes, read};
 use crate::{Centres, Error, Packed};
 
 /// Frobenius norm of `U' - U`, the memberships (n x K) in `new` centres less those in `old` ones; both K x d.
@@ -89,7 +89,7 @@ fn memberships(plan: &Plan<'_>, block: Chunk<'_>, group: usize, u: &mut [Lanes])
 fn odd_memberships(plan: &Plan<'_>, block: Chunk<'_>, group: usize, nearest: &[f64; LANES], u: &mut [Lanes]) {
     let (mut x, mut own) = (vec![0.0; plan.d], vec![0.0; plan.k]);
     for lane in (0..LANES).filter(|lane| !SAFE.contains(&nearest[*lane])) {
-        block.lanes.read(group * LANES + lane, &mut x);
+        read(block.lanes, group * LANES + lane, &mut x);
         distance::memberships(&x, plan.centres.rows(), plan.m, &mut own);
         u.iter_mut().zip(&own).for_each(|(slot, u)| slot.0[lane] = *u);
     }

@@ -46,11 +46,6 @@ impl Form {
         Self { factors: Some(steps.iter().flat_map(of).collect()) }
     }
 
-    /// Whether it is that of whole steps.
-    pub(crate) fn is_whole(&self) -> bool {
-        self.factors.is_some()
-    }
-
     /// The steps in one unit of an entry; `None` for doubles.
     pub(super) fn factor(&self, at: usize) -> Option<f64> {
         self.factors.as_ref().map(|factors| factors[at])
@@ -97,22 +92,6 @@ impl<'a> Sums<'a> {
                 None => self.wild = self.wild.or(Some(at)),
             },
         }
-    }
-
-    /// Adds what so many rows contribute each to an entry.
-    pub(super) fn add_times(&mut self, at: usize, value: f64, times: i64) {
-        match self.form.factor(at).map(|factor| rounded(value, factor)) {
-            None => self.plain[at] += value * times as f64,
-            Some(Some(word)) => self.add_words(at, &[word.wrapping_mul(times)]),
-            Some(None) if times == 0 => {}
-            Some(None) => self.wild = self.wild.or(Some(at)),
-        }
-    }
-
-    /// Adds words to neighbouring entries, from `first` on.
-    pub(super) fn add_words(&mut self, first: usize, words: &[i64]) {
-        let own = self.words.iter_mut().skip(first);
-        own.zip(words).for_each(|(sum, word)| *sum = sum.wrapping_add(*word));
     }
 
     /// Adds what a row contributes to neighbouring entries, from `first` on.

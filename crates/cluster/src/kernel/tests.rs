@@ -7,7 +7,7 @@ use super::*;
 #[path = "../../tests/reference.rs"]
 mod reference;
 
-use crate::{Domain, OutOfBox, Precision, Prepared, Rows, Scaling, distance};
+use crate::{Rows, distance};
 
 /// The levels of this processor that promise equal bits.
 fn wide_levels() -> Vec<Level> {
@@ -112,46 +112,6 @@ proptest! {
             }
             prop_assert_eq!(words, [sums, weights].concat());
         }
-    }
-}
-
-proptest! {
-    #![proptest_config(ProptestConfig::with_cases(100))]
-    /// Rows in single precision are the same numbers as doubles: at every level, in every tile, and one by one.
-    #[test]
-    fn rows_in_single_precision_have_the_bits_of_the_same_numbers_as_doubles(
-        n in 1usize..400,
-        d in 1usize..=20,
-        k in 1usize..=13,
-        m in prop::sample::select(vec![2.0, 1.1, 1.7]),
-        seed in any::<u64>(),
-    ) {
-        let mut stream = crate::random::Stream::new(seed, b"veilsum kernel test v1  ");
-        let mut draw = |n: usize| -> Vec<f64> {
-            (0..n * d).map(|i| if (i / d) % 3 == 0 { stream.below(3) as f64 / 2.0 } else { stream.unit() }).collect()
-        };
-        let (rows, centres) = (Rows::new(draw(n), d).unwrap(), Centres::new(k, d, draw(k)).unwrap());
-        let domain = Domain::new(vec![0.0; d], vec![1.0; d], Scaling::Box).unwrap();
-        let site = Prepared::new(&rows, &domain, OutOfBox::Refuse).unwrap();
-        let single = site.held_in(Precision::Single).unwrap().packed().clone();
-        let rounded = single.to_rows();
-        let off = rows.as_slice().iter().zip(rounded.as_slice()).map(|(a, b)| (a - b).abs()).fold(0.0, f64::max);
-        prop_assert!(off <= 2f64.powi(-25) && (off > 0.0 || n == 1), "{}", off);
-        let double = Packed::new(&rounded);
-        let steps = [2f64.powi(40), 2f64.powi(50)];
-        for level in wide_levels().into_iter().chain([narrow_level()]) {
-            for wide_tiles in [false, true] {
-                let mut plan = Plan::new(&double, &centres, m).unwrap();
-                plan.wide_tiles = wide_tiles;
-                prop_assert_eq!(bits(&sums_of(level, &plan, &single)), bits(&sums_of(level, &plan, &double)));
-                prop_assert_eq!(words_of(level, &plan, &single, steps), words_of(level, &plan, &double, steps));
-            }
-        }
-        prop_assert_eq!(hard_sums(&single, &centres).unwrap(), hard_sums(&double, &centres).unwrap());
-        prop_assert_eq!(single.nearest(&centres).unwrap(), double.nearest(&centres).unwrap());
-        let other = Centres::new(k, d, draw(k)).unwrap();
-        let shift = |rows| membership_shift(rows, &centres, &other, m).unwrap().to_bits();
-        prop_assert_eq!(shift(&single), shift(&double));
     }
 }
 

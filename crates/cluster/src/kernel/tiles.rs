@@ -10,7 +10,7 @@
 use fearless_simd::{Simd, prelude::*};
 
 use super::plan::{Chunk, Plan, TILE};
-use crate::packed::{LANES, Lanes, Singles, Stored};
+use crate::packed::{LANES, Lanes};
 
 /// Whether tiles may be those of 512-bit vectors, which fill 32 registers. A test asks for them at any level, so that they
 /// are tried on processors without such vectors too; elsewhere the answer is a constant.
@@ -25,26 +25,6 @@ pub(super) fn load<S: Simd>(simd: S, lanes: &Lanes, at: usize) -> S::f64s {
     S::f64s::from_slice(simd, &lanes.0[at..at + S::f64s::LEN])
 }
 
-/// Values of rows as they are held, 8 in a vector.
-trait Values: Sized {
-    /// As [`load`].
-    fn load<S: Simd>(&self, simd: S, at: usize) -> S::f64s;
-}
-
-impl Values for Lanes {
-    #[inline(always)]
-    fn load<S: Simd>(&self, simd: S, at: usize) -> S::f64s {
-        load(simd, self, at)
-    }
-}
-
-impl Values for Singles {
-    #[inline(always)]
-    fn load<S: Simd>(&self, simd: S, at: usize) -> S::f64s {
-        S::f64s::from_fn(simd, |lane| f64::from(self.0[at + lane]))
-    }
-}
-
 /// The inverse of [`load`].
 #[inline(always)]
 pub(super) fn store<S: Simd>(vector: S::f64s, lanes: &mut Lanes, at: usize) {
@@ -57,52 +37,49 @@ pub(super) fn store<S: Simd>(vector: S::f64s, lanes: &mut Lanes, at: usize) {
 pub(super) fn distances<S: Simd, const INVERSE: bool>(simd: S, plan: &Plan<'_>, block: Chunk<'_>, out: &mut [Lanes]) {
     simd.vectorize(
         #[inline(always)]
-        || match block.lanes {
-            Stored::Doubles(rows) => distances_of::<S, _, INVERSE>(simd, plan, rows, out),
-            Stored::Singles(rows) => distances_of::<S, _, INVERSE>(simd, plan, rows, out),
-        },
+        || distances_of::<S, INVERSE>(simd, plan, block.lanes, out),
     );
 }
 
 #[inline(always)]
-fn distances_of<S: Simd, R: Values, const INVERSE: bool>(simd: S, plan: &Plan<'_>, rows: &[R], out: &mut [Lanes]) {
+fn distances_of<S: Simd, const INVERSE: bool>(simd: S, plan: &Plan<'_>, rows: &[Lanes], out: &mut [Lanes]) {
     for (t, tile) in plan.tiles.chunks_exact(plan.d).enumerate() {
         let first = t * TILE;
         match plan.k - first {
-            1 => distance_tile::<S, R, 1, INVERSE>(simd, plan, tile, first, rows, out),
-            2 => distance_tile::<S, R, 2, INVERSE>(simd, plan, tile, first, rows, out),
-            3 => distance_tile::<S, R, 3, INVERSE>(simd, plan, tile, first, rows, out),
-            4 => distance_tile::<S, R, 4, INVERSE>(simd, plan, tile, first, rows, out),
-            _ => distance_tile::<S, R, TILE, INVERSE>(simd, plan, tile, first, rows, out),
+            1 => distance_tile::<S, 1, INVERSE>(simd, plan, tile, first, rows, out),
+            2 => distance_tile::<S, 2, INVERSE>(simd, plan, tile, first, rows, out),
+            3 => distance_tile::<S, 3, INVERSE>(simd, plan, tile, first, rows, out),
+            4 => distance_tile::<S, 4, INVERSE>(simd, plan, tile, first, rows, out),
+            _ => distance_tile::<S, TILE, INVERSE>(simd, plan, tile, first, rows, out),
         }
     }
 }
 
 /// C centres, two vectors at once: of two groups, or of one.
 #[inline(always)]
-fn distance_tile<S: Simd, R: Values, const C: usize, const INVERSE: bool>(
+fn distance_tile<S: Simd, const C: usize, const INVERSE: bool>(
     simd: S,
     plan: &Plan<'_>,
     tile: &[[f64; TILE]],
     first: usize,
-    rows: &[R],
+    rows: &[Lanes],
     out: &mut [Lanes],
 ) {
     if wide::<S>(plan) {
-        distance_groups::<S, R, C, 2, 1, INVERSE>(simd, plan.k, tile, first, rows, out);
+        distance_groups::<S, C, 2, 1, INVERSE>(simd, plan.k, tile, first, rows, out);
     } else {
-        distance_groups::<S, R, C, 1, 2, INVERSE>(simd, plan.k, tile, first, rows, out);
+        distance_groups::<S, C, 1, 2, INVERSE>(simd, plan.k, tile, first, rows, out);
     }
 }
 
 /// C centres, G groups, V vectors of each at once.
 #[inline(always)]
-fn distance_groups<S: Simd, R: Values, const C: usize, const G: usize, const V: usize, const INVERSE: bool>(
+fn distance_groups<S: Simd, const C: usize, const G: usize, const V: usize, const INVERSE: bool>(
     simd: S,
     k: usize,
     tile: &[[f64; TILE]],
     first: usize,
-    rows: &[R],
+    rows: &[Lanes],
     out: &mut [Lanes],
 ) {
     let d = tile.len();
@@ -119,7 +96,7 @@ fn distance_groups<S: Simd, R: Values, const C: usize, const G: usize, const V: 
                 let mut x = [[zero; V]; G];
                 for g in 0..G {
                     for v in 0..V {
-                        x[g][v] = groups[g][j].load(simd, at + v * width);
+                        x[g][v] = load(simd, &groups[g][j], at + v * width);
                     }
                 }
                 for c in 0..C {
@@ -244,31 +221,22 @@ pub(super) struct Totals<A, L> {
 
 impl<A, L> Totals<A, L> {
     /// Adds a block, whose weights are `weights[group][centre]`.
+    ///
+    /// Tiles of up to 5 centres and of 4 columns with 32 registers, of 2 with 16. Where sums are not apart and registers are few, ten
+    /// centres at a time are a tile of one column: an instruction that uses a weight once loads it too.
     #[inline(always)]
     pub(super) fn add<S: Simd>(&mut self, simd: S, plan: &Plan<'_>, block: Chunk<'_>, weights: &[Lanes])
     where
         A: Adding<S, Lanes = L>,
     {
-        match block.lanes {
-            Stored::Doubles(rows) => self.add_rows(simd, plan, rows, weights),
-            Stored::Singles(rows) => self.add_rows(simd, plan, rows, weights),
-        }
-    }
-
-    /// Tiles of up to 5 centres and of 4 columns with 32 registers, of 2 with 16. Where sums are not apart and registers are few, ten
-    /// centres at a time are a tile of one column: an instruction that uses a weight once loads it too.
-    #[inline(always)]
-    fn add_rows<S: Simd, R: Values>(&mut self, simd: S, plan: &Plan<'_>, rows: &[R], weights: &[Lanes])
-    where
-        A: Adding<S, Lanes = L>,
-    {
+        let rows = block.lanes;
         let tall = !A::APART && !wide::<S>(plan);
         let mut first = 0;
         while first < plan.k {
             let left = plan.k - first;
             macro_rules! tile {
                 ($C:literal, $J:literal) => {
-                    self.add_centres::<S, R, $C, $J>(simd, plan, first, rows, weights)
+                    self.add_centres::<S, $C, $J>(simd, plan, first, rows, weights)
                 };
             }
             if tall && left >= 10 {
@@ -300,12 +268,12 @@ impl<A, L> Totals<A, L> {
 
     /// All columns for C centres, J of them at once as long as there are so many, and the weights.
     #[inline(always)]
-    fn add_centres<S: Simd, R: Values, const C: usize, const J: usize>(
+    fn add_centres<S: Simd, const C: usize, const J: usize>(
         &mut self,
         simd: S,
         plan: &Plan<'_>,
         first: usize,
-        rows: &[R],
+        rows: &[Lanes],
         weights: &[Lanes],
     ) where
         A: Adding<S, Lanes = L>,
@@ -314,15 +282,15 @@ impl<A, L> Totals<A, L> {
         let sums = &mut self.products[first * plan.d..];
         let mut column = 0;
         while J >= 4 && column + 4 <= plan.d {
-            add_products::<S, A, R, C, 4>(simd, products, plan, (first, column), rows, weights, sums);
+            add_products::<S, A, C, 4>(simd, products, plan, (first, column), rows, weights, sums);
             column += 4;
         }
         while J >= 2 && column + 2 <= plan.d {
-            add_products::<S, A, R, C, 2>(simd, products, plan, (first, column), rows, weights, sums);
+            add_products::<S, A, C, 2>(simd, products, plan, (first, column), rows, weights, sums);
             column += 2;
         }
         while column < plan.d {
-            add_products::<S, A, R, C, 1>(simd, products, plan, (first, column), rows, weights, sums);
+            add_products::<S, A, C, 1>(simd, products, plan, (first, column), rows, weights, sums);
             column += 1;
         }
         add_values::<S, A, C>(simd, of_weights, plan.k, first, weights, &mut self.weights);
@@ -343,12 +311,12 @@ fn values<S: Simd, A: Adding<S>>(start: usize) -> impl Iterator<Item = usize> {
 
 /// C centres, J columns, one vector of each group at a time.
 #[inline(always)]
-fn add_products<S: Simd, A: Adding<S>, R: Values, const C: usize, const J: usize>(
+fn add_products<S: Simd, A: Adding<S>, const C: usize, const J: usize>(
     simd: S,
     adding: A,
     plan: &Plan<'_>,
     (first, column): (usize, usize),
-    rows: &[R],
+    rows: &[Lanes],
     weights: &[Lanes],
     sums: &mut [A::Lanes],
 ) {
@@ -366,7 +334,7 @@ fn add_products<S: Simd, A: Adding<S>, R: Values, const C: usize, const J: usize
             for at in values::<S, A>(start) {
                 let mut x = [zero; J];
                 for j in 0..J {
-                    x[j] = xs[j].load(simd, at);
+                    x[j] = load(simd, &xs[j], at);
                 }
                 for c in 0..C {
                     let weight = load(simd, &weights[c], at);

@@ -1,14 +1,11 @@
 //! The sums behind the validity indices, and sums over single rows for questions that are asked a few times in a run.
 
-use fearless_simd::{Simd, dispatch};
 use rayon::prelude::*;
 
-use super::level::level;
-use super::plan::{BLOCK, CHUNK_ROWS, Chunk, Plan, WAVE};
+use super::plan::{CHUNK_ROWS, WAVE};
 use super::sums::{Form, Sums};
-use super::tiles::distances;
-use crate::distance::{self, SAFE};
-use crate::packed::{LANES, Lanes};
+use crate::distance::{self, SAFE, usable_fuzzifier};
+use crate::packed::read;
 use crate::{Centres, Error, Packed};
 
 /// Entries of partial sums that are held at once, beside those of one chunk: 32 MiB.
@@ -46,7 +43,7 @@ pub(crate) fn each_row<'f>(
 fn each_of(rows: &Packed, which: std::ops::Range<usize>, mut take: impl FnMut(&[f64])) {
     let mut x = vec![0.0; rows.columns()];
     for row in which {
-        rows.lanes().read(row, &mut x);
+        read(rows.lanes(), row, &mut x);
         take(&x);
     }
 }
@@ -88,41 +85,71 @@ pub(crate) fn validity_sums<'f>(
     vectors: bool,
     form: &'f Form,
 ) -> Result<Sums<'f>, Error> {
-    let level = level();
-    let plan = Plan::new(rows, centres, m)?;
-    let (k, d) = (plan.k, plan.d);
+    fits(rows, centres, m)?;
+    let (k, d) = (centres.k(), centres.columns());
     let width = 7 * k + SCALARS + if vectors { 2 * k * d } else { 0 };
-    Ok(plan.sums(rows, form, width, |chunk, sums| {
-        dispatch!(level, simd => chunk_validity(simd, &plan, chunk, vectors, sums));
+    Ok(over_parts(rows, form, width, |first, last, sums| {
+        let zeros = || vec![0.0; k];
+        let mut scratch = Scratch { squares: zeros(), distances: zeros(), u: zeros() };
+        each_of(rows, first..last, |x| {
+            let scalars = scratch.validate(x, centres, m);
+            scratch.add_to(scalars, x, centres, m, vectors, sums);
+        });
     }))
 }
 
 /// Entries after the K-vectors.
 const SCALARS: usize = 4;
 
-#[inline(always)]
-fn chunk_validity<S: Simd>(simd: S, plan: &Plan<'_>, chunk: Chunk<'_>, vectors: bool, sums: &mut Sums<'_>) {
-    let k = plan.k;
-    let mut squares = vec![Lanes::ZERO; BLOCK * k];
-    let zeros = || vec![0.0; k];
-    let mut scratch = Scratch { x: vec![0.0; plan.d], squares: zeros(), distances: zeros(), u: zeros() };
-    for block in chunk.split(BLOCK, plan.d) {
-        let groups = block.lanes.len() / plan.d;
-        let squares = &mut squares[..groups * k];
-        distances::<S, false>(simd, plan, block, squares);
-        for point in 0..block.valid {
-            let (group, lane) = (point / LANES, point % LANES);
-            let row = &squares[group * k..(group + 1) * k];
-            scratch.squares.iter_mut().zip(row).for_each(|(slot, square)| *slot = square.0[lane]);
-            let scalars = validate_point(plan, block, point, &mut scratch);
-            scratch.add_to(scalars, plan, vectors, sums);
-        }
+/// `D` (K), `A` (K) and `J_m` (1) of the validation round (Stallmann & Wilbik 2022, Eqs. 15-17).
+///
+/// # Errors
+/// [`Error::ColumnMismatch`], [`Error::Fuzzifier`].
+pub(crate) fn validation_form<'f>(rows: &Packed, centres: &Centres, m: f64, form: &'f Form) -> Result<Sums<'f>, Error> {
+    fits(rows, centres, m)?;
+    let k = centres.k();
+    Ok(over_parts(rows, form, 2 * k + 1, |first, last, sums| {
+        let (mut squares, mut u) = (vec![0.0; k], vec![0.0; k]);
+        each_of(rows, first..last, |x| {
+            squares.iter_mut().zip(centres.rows()).for_each(|(slot, centre)| *slot = distance::squared(x, centre));
+            if squares.iter().all(|square| SAFE.contains(square)) {
+                let (nearest, sum) = memberships(&squares, m, &mut u);
+                sums.add_all(0, squares.iter().map(|square| square.sqrt()));
+                sums.add(2 * k, if m == 2.0 { nearest / sum } else { nearest * sum.powf(1.0 - m) });
+            } else {
+                sums.add(2 * k, distance::memberships(x, centres.rows(), m, &mut u));
+                sums.add_all(0, centres.rows().map(|centre| distance::euclidean(x, centre)));
+            }
+            sums.add_all(k, u.iter().copied());
+        });
+    }))
+}
+
+/// Memberships from squared distances that may be divided by; the smallest of these, and the sum of its ratios to all.
+fn memberships(squares: &[f64], m: f64, u: &mut [f64]) -> (f64, f64) {
+    let nearest = squares.iter().copied().fold(f64::INFINITY, f64::min);
+    let mut sum = 0.0;
+    for (u, square) in u.iter_mut().zip(squares) {
+        let ratio = nearest / square;
+        *u = if m == 2.0 || ratio == 1.0 { ratio } else { ratio.powf(1.0 / (m - 1.0)) };
+        sum += *u;
+    }
+    u.iter_mut().for_each(|u| *u /= sum);
+    (nearest, sum)
+}
+
+fn fits(rows: &Packed, centres: &Centres, m: f64) -> Result<(), Error> {
+    if !usable_fuzzifier(m) {
+        return Err(Error::Fuzzifier);
+    }
+    match (rows.columns(), centres.columns()) {
+        (expected, found) if expected != found => Err(Error::ColumnMismatch { expected, found }),
+        _ => Ok(()),
     }
 }
 
-/// What one row needs: its coordinates, and for every centre distance, its square and membership.
+/// What one row needs: for every centre distance, its square and membership.
 struct Scratch {
-    x: Vec<f64>,
     squares: Vec<f64>,
     distances: Vec<f64>,
     u: Vec<f64>,
@@ -142,66 +169,58 @@ impl Scratch {
         (power, if power > 0.0 { power * self.squares[c] } else { 0.0 })
     }
 
-    fn add_to(&self, scalars: Scalars, plan: &Plan<'_>, vectors: bool, sums: &mut Sums<'_>) {
-        let (k, d, own) = (plan.k, plan.d, scalars.own);
+    fn add_to(&self, scalars: Scalars, x: &[f64], centres: &Centres, m: f64, vectors: bool, sums: &mut Sums<'_>) {
+        let (k, d, own) = (centres.k(), x.len(), scalars.own);
         sums.add(own, 1.0);
         sums.add(k + own, self.squares[own]);
         sums.add(2 * k + own, self.distances[own]);
         sums.add_all(3 * k, self.distances.iter().copied());
         sums.add_all(4 * k, self.u.iter().copied());
         for c in 0..k {
-            let (power, of_objective) = self.power(c, plan.m);
+            let (power, of_objective) = self.power(c, m);
             sums.add(5 * k + c, power);
             sums.add(6 * k + c, of_objective);
         }
         sums.add_all(7 * k, scalars.values);
         if vectors {
             let first = 7 * k + SCALARS;
-            sums.add_all(first + own * d, self.x.iter().copied());
-            for (column, (value, centre)) in self.x.iter().zip(plan.centres.row(own)).enumerate() {
+            sums.add_all(first + own * d, x.iter().copied());
+            for (column, (value, centre)) in x.iter().zip(centres.row(own)).enumerate() {
                 sums.add(first + k * d + column * k + own, (value - centre) * (value - centre));
             }
         }
     }
-}
 
-/// Works out what a row contributes; coordinates, distances and memberships are left in `scratch`.
-#[inline(never)]
-fn validate_point(plan: &Plan<'_>, block: Chunk<'_>, point: usize, scratch: &mut Scratch) -> Scalars {
-    let (k, m) = (plan.k, plan.m);
-    let Scratch { x, squares, distances, u } = scratch;
-    block.lanes.read(point, x);
-    let safe = squares.iter().all(|square| SAFE.contains(square));
-    if safe {
-        let nearest = squares.iter().copied().fold(f64::INFINITY, f64::min);
-        let mut sum = 0.0;
-        for ((u, square), distance) in u.iter_mut().zip(squares.iter()).zip(distances.iter_mut()) {
-            let ratio = nearest / square;
-            *u = if m == 2.0 || ratio == 1.0 { ratio } else { ratio.powf(1.0 / (m - 1.0)) };
-            sum += *u;
-            *distance = square.sqrt();
+    /// Works out what a row contributes; distances and memberships are left here.
+    fn validate(&mut self, x: &[f64], centres: &Centres, m: f64) -> Scalars {
+        let Scratch { squares, distances, u } = self;
+        squares.iter_mut().zip(centres.rows()).for_each(|(slot, centre)| *slot = distance::squared(x, centre));
+        let safe = squares.iter().all(|square| SAFE.contains(square));
+        if safe {
+            memberships(squares, m, u);
+            distances.iter_mut().zip(squares.iter()).for_each(|(distance, square)| *distance = square.sqrt());
+        } else {
+            distance::memberships(x, centres.rows(), m, u);
+            for ((distance, square), centre) in distances.iter_mut().zip(squares.iter_mut()).zip(centres.rows()) {
+                *distance = distance::euclidean(x, centre);
+                *square = *distance * *distance;
+            }
         }
-        u.iter_mut().for_each(|u| *u /= sum);
-    } else {
-        distance::memberships(x, plan.centres.rows(), m, u);
-        for ((distance, square), centre) in distances.iter_mut().zip(squares.iter_mut()).zip(plan.centres.rows()) {
-            *distance = distance::euclidean(x, centre);
-            *square = *distance * *distance;
+        let k = centres.k();
+        // Squares are compared as long as they are finite, because their roots may be equal where squares differ.
+        let key: &[f64] = if safe { squares } else { distances };
+        let own = (1..k).fold(0, |best, c| if key[c] < key[best] { c } else { best });
+        let (mut every, mut every_square) = (0.0, 0.0);
+        let (mut partition, mut entropy) = (0.0, 0.0);
+        for c in 0..k {
+            let u = u[c];
+            partition += u * u;
+            entropy -= if u > 0.0 { u * u.ln() } else { 0.0 };
         }
+        for c in (0..k).filter(|c| *c != own) {
+            every += distances[c];
+            every_square += squares[c];
+        }
+        Scalars { own, values: [partition, entropy, every, every_square] }
     }
-    // Squares are compared as long as they are finite, because their roots may be equal where squares differ.
-    let key: &[f64] = if safe { squares } else { distances };
-    let own = (1..k).fold(0, |best, c| if key[c] < key[best] { c } else { best });
-    let (mut every, mut every_square) = (0.0, 0.0);
-    let (mut partition, mut entropy) = (0.0, 0.0);
-    for c in 0..k {
-        let u = u[c];
-        partition += u * u;
-        entropy -= if u > 0.0 { u * u.ln() } else { 0.0 };
-    }
-    for c in (0..k).filter(|c| *c != own) {
-        every += distances[c];
-        every_square += squares[c];
-    }
-    Scalars { own, values: [partition, entropy, every, every_square] }
 }

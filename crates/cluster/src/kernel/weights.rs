@@ -8,7 +8,7 @@ use super::plan::{Chunk, Plan, STEP, Set, TILE};
 use super::power::{exp2, log2};
 use super::tiles::{load, store};
 use crate::distance::{self, SAFE};
-use crate::packed::{LANES, Lanes};
+use crate::packed::{LANES, Lanes, read};
 
 /// m = 2: turns reciprocals of squared distances to the centres of a set into weights `u^2` and each point's part of J.
 #[inline(always)]
@@ -90,7 +90,7 @@ fn odd_weights(
     let (mut x, mut u) = (vec![0.0; plan.d], vec![0.0; set.places.len()]);
     for point in (0..block.valid).filter(|point| odd(*point)) {
         let (group, lane) = (point / LANES, point % LANES);
-        block.lanes.read(point, &mut x);
+        read(block.lanes, point, &mut x);
         totals[group].0[lane] = distance::memberships(&x, set.centres.rows(), plan.m, &mut u);
         for (weight, u) in weights[group * plan.k + set.places.start..].iter_mut().zip(&u) {
             weight.0[lane] = distance::power(*u, plan.m);

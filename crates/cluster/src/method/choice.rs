@@ -37,15 +37,13 @@ pub enum Pick {
     FukuyamaSugeno,
     /// Calinski-Harabasz, largest.
     CalinskiHarabasz,
-    /// Bayesian information criterion of a Gaussian mixture, smallest.
-    Bic,
     /// Gap statistic (Tibshirani, Walther & Hastie 2001): the smallest K whose gap is at least that of the next K less its `s`.
     Gap,
 }
 
 impl Pick {
     /// Every index.
-    pub const ALL: [Self; 10] = [
+    pub const ALL: [Self; 9] = [
         Self::FuzzyDaviesBouldin,
         Self::DaviesBouldin,
         Self::XieBeni,
@@ -54,7 +52,6 @@ impl Pick {
         Self::ModifiedPartitionCoefficient,
         Self::FukuyamaSugeno,
         Self::CalinskiHarabasz,
-        Self::Bic,
         Self::Gap,
     ];
 
@@ -69,7 +66,6 @@ impl Pick {
             Self::ModifiedPartitionCoefficient => "modified-partition-coefficient",
             Self::FukuyamaSugeno => "fukuyama-sugeno",
             Self::CalinskiHarabasz => "calinski-harabasz",
-            Self::Bic => "bic",
             Self::Gap => "gap",
         }
     }
@@ -88,7 +84,6 @@ impl Pick {
             Self::ModifiedPartitionCoefficient => (indices.modified_partition_coefficient, -1.0),
             Self::FukuyamaSugeno => (indices.fukuyama_sugeno, 1.0),
             Self::CalinskiHarabasz => (indices.calinski_harabasz, -1.0),
-            Self::Bic => (indices.bic, 1.0),
             Self::Gap => (indices.gap, -1.0),
         };
         value.map(|value| value * sign).filter(|value| value.is_finite())
@@ -96,7 +91,7 @@ impl Pick {
 
     /// Whether it needs more than the basic totals.
     pub fn needs_full(self) -> bool {
-        !matches!(self, Self::FuzzyDaviesBouldin | Self::XieBeni | Self::Bic)
+        !matches!(self, Self::FuzzyDaviesBouldin | Self::XieBeni)
     }
 
     /// Whether it needs sums of coordinates.

@@ -1,4 +1,4 @@
-//! Fuzzy c-means (also with a noise cluster, or possibilistic) and k-means on noisy totals (specification, section 17): a fixed number of rounds, first around the middle
+//! Fuzzy c-means and k-means on noisy totals (specification, section 17): a fixed number of rounds, first around the middle
 //! of the box, then around the centres themselves (FastLloyd, Diaa, Humphries & Kerschbaum 2025). The result is the mean of the last
 //! rounds' centres, in which much of the noise of single rounds cancels.
 //!
@@ -6,17 +6,12 @@
 //! no weight counts as less than twice the noise; centres stay in the box. Totals of honest sites may be negative, so no
 //! total is implausible here but one of another length.
 
-mod last;
-pub(super) mod shaped;
-
-use last::Last;
-
 use super::choice::Pick;
 use super::recipe::{Recipe, Seeding};
 use crate::algorithm::{Algorithm, Fit, Iteration, Pulled, Round, Traits, Walls, check_rounds, confined};
 use crate::distance::usable_fuzzifier;
 use crate::privacy::{Extent, Levels, MOST_ROWS_OF_A_PERSON, Unit};
-use crate::query::{Shifts, Typical};
+use crate::query::Shifts;
 use crate::totals_check::check_values;
 use crate::{Centres, Domain, Error, Query, distance};
 
@@ -69,9 +64,9 @@ impl Recipe {
         let traits = self.algorithm.traits();
         let Some(epsilon) = traits.tolerance_under_noise else {
             return refuse(match traits.is_exact {
-                true => "only fcm, kmeans, fcm-noise, pcm, gmm, gk and describe can be run",
+                true => "only fcm, kmeans and describe can be run",
                 false => {
-                    "only fcm, kmeans, fcm-noise, pcm, gmm, gk and describe can be run: what a site finds by a run of its own may move by any amount \
+                    "only fcm, kmeans and describe can be run: what a site finds by a run of its own may move by any amount \
                      with one row, so that no noise is enough, and such a plan can only be exact"
                 }
             });
@@ -84,10 +79,8 @@ impl Recipe {
         if self.range.is_some() {
             return refuse("sites do not choose a range of K, because one row may move a whole site's vote");
         }
-        if matches!(self.choice.by, Pick::Bic | Pick::Gap) && self.clusters.min < self.clusters.max {
-            return refuse(
-                "K is chosen by an index of the partition: no likelihood is asked for, and the gap's references have no noise",
-            );
+        if self.choice.by == Pick::Gap && self.clusters.min < self.clusters.max {
+            return refuse("K is chosen by an index of the partition: the gap's references have no noise");
         }
         if !usable_fuzzifier(self.judge_m()) {
             return Err(Error::Fuzzifier);
@@ -114,8 +107,7 @@ impl Recipe {
         let describes = traits.describes.is_some();
         let preparing = match describes {
             true => self.most_describing(),
-            false if self.prepares() => self.preparation.max_questions(true),
-            false => 0,
+            false => self.preparation.questions(),
         };
         let extent = Extent {
             preparing,
@@ -134,10 +126,7 @@ impl Recipe {
         let Some(levels) = self.levels(domain)?.filter(|_| self.algorithm.traits().describes.is_none()) else {
             return Ok(None);
         };
-        Ok(Some(match self.algorithm.traits().has_covariances() {
-            true => Box::new(shaped::Noisy::new(&start, &self.algorithm, levels, domain)?),
-            false => Box::new(Noisy::new(0, start, &self.algorithm, levels, domain)?),
-        }))
+        Ok(Some(Box::new(Noisy::new(0, start, &self.algorithm, levels, domain)?)))
     }
 }
 
@@ -151,7 +140,6 @@ const MOST_RETRIES: u32 = 100;
 pub(super) struct Noisy {
     fit: Fit,
     m: Option<f64>,
-    typical: Option<Typical>,
     max_rounds: u32,
     levels: Levels,
     domain: Domain,
@@ -173,19 +161,42 @@ impl Noisy {
         levels: Levels,
         domain: &Domain,
     ) -> Result<Self, Error> {
-        let Traits { rounds: max_rounds, fuzzifier: m, typical, .. } = algorithm.traits();
+        let Traits { rounds: max_rounds, fuzzifier: m, .. } = algorithm.traits();
         check_rounds(0.0, max_rounds)?;
         let (last, pulled) = (Last::of(start.as_slice().len()), Last::of(2));
         let mut fit = Fit::at(start);
         fit.history = (1..=round).map(|round| Round { round, shift: 0.0 }).collect();
-        Ok(Self { fit, m, typical, max_rounds, levels, domain: domain.clone(), last, pulled, radius: None })
+        Ok(Self { fit, m, max_rounds, levels, domain: domain.clone(), last, pulled, radius: None })
     }
 
     fn shifts(&self) -> Shifts {
         let round = u32::try_from(self.fit.history.len()).unwrap_or(u32::MAX);
         let (centres, middle) = (self.fit.centres.clone(), self.levels.is_around_middle(round));
         let clip = self.levels.pull(round, centres.k(), self.radius);
-        Shifts { centres, m: self.m, typical: self.typical, middle, clip, round }
+        Shifts { centres, m: self.m, middle, clip, round }
+    }
+}
+
+/// The mean of what the last rounds found, number by number.
+#[derive(Debug, Clone)]
+struct Last {
+    sum: Vec<f64>,
+    rounds: u32,
+}
+
+impl Last {
+    fn of(numbers: usize) -> Self {
+        Self { sum: vec![0.0; numbers], rounds: 0 }
+    }
+
+    fn add(&mut self, found: &[f64]) {
+        self.sum.iter_mut().zip(found).for_each(|(sum, x)| *sum += x);
+        self.rounds += 1;
+    }
+
+    /// `None` before the last rounds.
+    fn mean(&self) -> Option<Vec<f64>> {
+        (self.rounds > 0).then(|| self.sum.iter().map(|sum| sum / f64::from(self.rounds)).collect())
     }
 }
 
@@ -231,7 +242,7 @@ impl Iteration for Noisy {
         let (sums, square) = rest.split_at(k * d);
         let asked = self.shifts();
         let references = asked.references(&self.domain);
-        let [noise, _, noise_of_square] = self.levels.of_round(asked.most(), asked.clip).map(|level| level.deviation);
+        let [noise, _, noise_of_square] = self.levels.of_round(asked.clip).map(|level| level.deviation);
         let mut next = self.fit.centres.as_slice().to_vec();
         let clusters = next.chunks_exact_mut(d).zip(sums.chunks_exact(d)).zip(references.chunks_exact(d));
         for (((centre, sum), reference), weight) in clusters.zip(weights).filter(|(_, weight)| **weight >= noise) {
@@ -284,7 +295,7 @@ mod tests {
         recipe.noise = Some(Noise::usual(0.0244, 1000).from_anywhere());
         let levels = recipe.levels(&domain).unwrap().unwrap();
         let noisy = Noisy::new(0, start, &recipe.algorithm, levels, &domain).unwrap();
-        (noisy, levels.of_round(1.0, levels.pull(0, 2, None))[0].deviation)
+        (noisy, levels.of_round(levels.pull(0, 2, None))[0].deviation)
     }
 
     fn walls(run: &Noisy) -> Walls {

@@ -7,7 +7,7 @@
 //! moves the next, the floors of [NOI-7], and the ratios in the indices. All of it is post-processing of the plan and of noisy
 //! totals, and costs no privacy.
 //!
-//! It fails where rows are no such clusters at all: the made-up ones are isotropic, of one deviation, or have the released covariances.
+//! It fails where rows are no such clusters at all: the made-up ones are isotropic, of one deviation.
 
 mod describe;
 mod forecast;
@@ -15,22 +15,18 @@ mod forecast;
 pub use describe::descriptions;
 pub use forecast::{Forecast, KEPT, USEFUL, forecast};
 
-use super::dp::{Noisy, shaped};
+use super::dp::Noisy;
 use super::recipe::Recipe;
 use super::seed::{CandidateSearch, Candidates};
 use crate::algorithm::{Fit, Iteration, Walls};
 use crate::privacy::{Levels, settled};
-use crate::query::{ShapedShifts, Shifts};
+use crate::query::Shifts;
 use crate::random::Stream;
-use crate::shape::{Factor, stretched};
 use crate::validity::{Geometry, Verdict};
 use crate::{Centres, Domain, Error, Outcome, Query, Transform, distance};
 
-/// Repetitions for the errors: the 95 % quantile of so many is off by 1.1 percentage points. Clusters with covariances have fewer if
-/// these would cost more than so many multiplications, and so many at least.
+/// Repetitions for the errors: the 95 % quantile of so many is off by 1.1 percentage points.
 const REPETITIONS: usize = 400;
-const MULTIPLICATIONS: usize = 1_000_000_000;
-const LEAST_REPETITIONS: usize = 100;
 /// Made-up points of all clusters together, each of them for many rows; and of one cluster at least.
 const POINTS: usize = 240;
 const POINTS_EACH: usize = 8;
@@ -90,30 +86,14 @@ impl Shape {
 
     /// Clusters at `centres`, of so many rows each, of this deviation, cut off at the box.
     fn cloud(&self, centres: &Centres, rows: &[f64], deviation: f64, domain: &Domain) -> Cloud {
-        self.drawn(centres, rows, |_, z| z.iter().map(|z| deviation * z).collect(), domain)
-    }
-
-    /// The same, each cluster with the offsets that `off` makes of points of deviation 1.
-    fn drawn(
-        &self,
-        centres: &Centres,
-        rows: &[f64],
-        off: impl Fn(usize, &[f64]) -> Vec<f64>,
-        domain: &Domain,
-    ) -> Cloud {
         let d = centres.columns();
         let walls: Vec<(f64, f64)> = (0..d).map(|column| domain.working_interval(column)).collect();
-        let around = |(cluster, centre): (usize, &[f64])| -> Vec<f64> {
-            let offsets = self.normal.chunks_exact(d).flat_map(|z| off(cluster, z));
-            let place = |(i, off): (usize, f64)| (centre[i % d] + off).clamp(walls[i % d].0, walls[i % d].1);
-            offsets.enumerate().map(place).collect()
+        let around = |centre: &[f64]| -> Vec<f64> {
+            let place = |(i, z): (usize, &f64)| (centre[i % d] + deviation * z).clamp(walls[i % d].0, walls[i % d].1);
+            self.normal.iter().enumerate().map(place).collect()
         };
-        Cloud { points: centres.rows().enumerate().flat_map(around).collect(), weights: self.weights(rows) }
-    }
-
-    /// Rows behind each point of clusters of so many.
-    fn weights(&self, rows: &[f64]) -> Vec<f64> {
-        rows.iter().flat_map(|n| std::iter::repeat_n(n / self.each as f64, self.each)).collect()
+        let behind = |n: &f64| std::iter::repeat_n(n / self.each as f64, self.each);
+        Cloud { points: centres.rows().flat_map(around).collect(), weights: rows.iter().flat_map(behind).collect() }
     }
 }
 
@@ -174,23 +154,12 @@ impl<'a> Mechanism<'a> {
 
     /// The rounds from this one on.
     fn run(&self, cloud: &Cloud, start: Centres, from: u32, mut noise: Option<&mut Stream>) -> Result<Fit, Error> {
-        let (k, d) = (start.k(), start.columns());
-        let (algorithm, levels, domain) = (&self.recipe.algorithm, self.levels, self.domain);
-        let mut noisy: Box<dyn Iteration> = match algorithm.traits().has_covariances() {
-            true => Box::new(shaped::Noisy::new(&start, algorithm, levels, domain)?),
-            false => Box::new(Noisy::new(from, start, algorithm, levels, domain)?),
-        };
-        let walls = Walls::fine(domain);
+        let mut noisy = Noisy::new(from, start, &self.recipe.algorithm, self.levels, self.domain)?;
+        let walls = Walls::fine(self.domain);
         loop {
             let query = noisy.ask();
-            let mut values = match &query {
-                Query::Shifts(shifts) => self.shifts(cloud, shifts),
-                Query::ShapedShifts(shifts) => {
-                    let adding = shifts.adding(domain).ok_or_else(|| Error::implausible("no covariance"))?;
-                    Self::sum(cloud, d, ShapedShifts::width(k, d), |x, sums| adding.add_row(x, sums))
-                }
-                _ => return Ok(noisy.fit()),
-            };
+            let Query::Shifts(shifts) = &query else { return Ok(noisy.fit()) };
+            let mut values = self.shifts(cloud, shifts);
             self.add_noise(&query, &mut values, noise.as_deref_mut());
             if noisy.take(&values, None, &walls)? {
                 return Ok(noisy.fit());
@@ -265,32 +234,21 @@ impl<'a> Mechanism<'a> {
 
     /// Made-up rows with these centres and masses whose rows lie as far from them as the rounds told: the rows are raked and the
     /// deviation is scaled until the totals of the cloud are the released ones. The objective tells how far where no round was
-    /// around the centres; it is one total whose noise may be as large as itself, and errors scale with the deviation. Clusters with
-    /// covariances keep these. The plan's rows, shared alike, stand for masses that were not asked for. `None` if a covariance is none.
-    fn fitted(&self, outcome: &Outcome) -> Option<Cloud> {
+    /// around the centres; it is one total whose noise may be as large as itself, and errors scale with the deviation. The plan's rows,
+    /// shared alike, stand for masses that were not asked for.
+    fn fitted(&self, outcome: &Outcome) -> Cloud {
         let (centres, k) = (&outcome.centres, outcome.centres.k());
         let shape = Shape::new(k, centres.columns());
         let gap = gap(centres, self.domain);
-        let floor = self.levels.of_round(1.0, 1.0)[0].deviation * self.excess;
+        let floor = self.levels.of_round(1.0)[0].deviation * self.excess;
         let alike = self.levels.noise().expected_rows as f64 / k as f64;
         let wanted: Vec<f64> = outcome.clusters.mass.iter().map(|mass| mass.unwrap_or(alike).max(floor)).collect();
         let (mut rows, mut deviation) = (wanted.clone(), deviation(centres, self.domain));
-        let mut cloud = match &outcome.shapes {
-            Some(shapes) => {
-                let factor = |matrix: &Vec<f64>| Factor::of(matrix, centres.columns());
-                let factors = shapes.covariances.iter().map(factor).collect::<Option<Vec<_>>>()?;
-                shape.drawn(centres, &rows, |cluster, z| factors[cluster].stretch(z), self.domain)
-            }
-            None => shape.cloud(centres, &rows, deviation, self.domain),
-        };
+        let mut cloud = shape.cloud(centres, &rows, deviation, self.domain);
         for _ in 0..20 {
             let found = self.held(&cloud, centres);
             for ((n, found), wanted) in rows.iter_mut().zip(&found).zip(&wanted) {
                 *n *= (wanted / found.max(f64::MIN_POSITIVE)).clamp(0.25, 4.0);
-            }
-            if outcome.shapes.is_some() {
-                cloud.weights = shape.weights(&rows);
-                continue;
             }
             let square = match outcome.pulled {
                 Some(pulled) => pulled.square / self.square(&cloud, centres, pulled.clip),
@@ -301,7 +259,7 @@ impl<'a> Mechanism<'a> {
             }
             cloud = shape.cloud(centres, &rows, deviation, self.domain);
         }
-        Some(cloud)
+        cloud
     }
 
     /// Masses and objective of a cloud, K + 1.
@@ -319,8 +277,8 @@ impl<'a> Mechanism<'a> {
 
     /// What a round around the centres tells of a cloud as [`Pulled`](super::Pulled) does.
     fn square(&self, cloud: &Cloud, centres: &Centres, clip: f64) -> f64 {
-        let (m, typical) = (self.recipe.algorithm.traits().fuzzifier, self.recipe.algorithm.traits().typical);
-        let shifts = Shifts { centres: centres.clone(), m, typical, middle: false, clip, round: 0 };
+        let m = self.recipe.algorithm.traits().fuzzifier;
+        let shifts = Shifts { centres: centres.clone(), m, middle: false, clip, round: 0 };
         let (k, d) = (centres.k(), centres.columns());
         let sums = Self::sum(cloud, d, Shifts::width(k, d), |x, sums| shifts.add_row(x, centres.as_slice(), sums));
         sums[k * (d + 1)] / sums[..k].iter().sum::<f64>().max(1.0)
@@ -373,13 +331,9 @@ pub fn errors(recipe: &Recipe, domain: &Domain, outcome: &Outcome, excess: f64) 
         return Ok(None);
     }
     let Some(transform) = &outcome.transform else { return errors_over(recipe, domain, outcome, excess) };
-    let mut shapes = outcome.shapes.clone();
-    // No method with covariances mixes columns. The rounds were in standardised units; their noise says nothing of how far off the standardisation is.
-    for matrix in shapes.iter_mut().flat_map(|shapes| &mut shapes.covariances) {
-        *matrix = stretched(matrix, &transform.factor);
-    }
+    // The rounds were in standardised units; their noise says nothing of how far off the standardisation is.
     let (inner, centres) = (transform.domain(domain)?, transform.centres(&outcome.centres)?);
-    errors_over(recipe, &inner, &Outcome { centres, shapes, ..outcome.clone() }, excess)
+    errors_over(recipe, &inner, &Outcome { centres, ..outcome.clone() }, excess)
 }
 
 /// The same over the box of the rounds, with the outcome's centres in it.
@@ -387,7 +341,7 @@ fn errors_over(recipe: &Recipe, domain: &Domain, outcome: &Outcome, excess: f64)
     let Some(mechanism) = Mechanism::of(recipe, domain, excess)? else { return Ok(None) };
     // A run that ended early has made fewer rounds; the made-up one ends with the plan's last ones then, too.
     let from = mechanism.rounds.saturating_sub(outcome.rounds.clamp(1, LAST_ROUNDS));
-    let Some(cloud) = mechanism.fitted(outcome) else { return Ok(None) };
+    let cloud = mechanism.fitted(outcome);
     let judged = outcome.judged_over.is_some();
     let judge = |centres: &Centres, noise: Option<&mut Stream>| {
         judged.then(|| mechanism.judge(&cloud, centres, noise).ok()).flatten()
@@ -397,15 +351,8 @@ fn errors_over(recipe: &Recipe, domain: &Domain, outcome: &Outcome, excess: f64)
     let plain = numbers(&base, judge(&base.centres, None), back)?;
     // Every result has draws of its own: what chance does to the quantile of these draws is no fault that all results share.
     let mut stream = Stream::new(outcome.objective.to_bits(), b"veilsum mechanism noise ");
-    let repetitions = match outcome.shapes {
-        Some(_) => {
-            let each = cloud.weights.len() * outcome.centres.as_slice().len() * domain.columns();
-            (MULTIPLICATIONS / (each * mechanism.rounds as usize).max(1)).clamp(LEAST_REPETITIONS, REPETITIONS)
-        }
-        None => REPETITIONS,
-    };
-    let mut off: Vec<Vec<f64>> = vec![Vec::with_capacity(repetitions); plain.len()];
-    for _ in 0..repetitions {
+    let mut off: Vec<Vec<f64>> = vec![Vec::with_capacity(REPETITIONS); plain.len()];
+    for _ in 0..REPETITIONS {
         let fit = mechanism.run(&cloud, base.centres.clone(), from, Some(&mut stream))?;
         let verdict = judge(&fit.centres, Some(&mut stream));
         for ((off, found), plain) in off.iter_mut().zip(numbers(&fit, verdict, back)?).zip(&plain) {

@@ -17,7 +17,7 @@ mod sizes;
 use serde::{Deserialize, Serialize};
 
 pub use choice::{Choice, CurvePoint, Pick};
-pub use prepare::{Preparation, Preparing, RobustError, Scale, Winsor};
+pub use prepare::{Preparing, Scale};
 pub use recipe::{Clusters, LocalRange, Recipe, Seeding, Validity};
 pub use run::Run;
 pub use seed::{CandidateSearch, Candidates, SeedPoints};
@@ -28,7 +28,7 @@ use crate::validity::Verdict;
 use crate::{Batch, Centres, Error, Totals, Transform};
 
 pub use crate::algorithm::{
-    ALGORITHMS, About, Algorithm, Belonging, Description, Fit, Iteration, Options, Pulled, Round, Shapes, Stop, Walls,
+    ALGORITHMS, About, Algorithm, Description, Fit, Iteration, Options, Pulled, Round, Stop, Walls,
 };
 pub use crate::query::Stage;
 pub use crate::scale::inside;
@@ -96,9 +96,6 @@ pub struct Outcome {
     pub objective_per_row: f64,
     /// How the rows were standardised, if they were.
     pub transform: Option<Transform>,
-    /// How far a robust standardisation may be from that of the rows.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub transform_error: Option<RobustError>,
     /// One point for every K that was tried, ascending; empty where K was given.
     pub curve: Vec<CurvePoint>,
     /// Questions asked in all, each one masked sum.
@@ -132,16 +129,9 @@ pub struct Outcome {
     /// Local centres behind each centre, K, where the method averages those of the sites.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub local_centres: Option<Vec<f64>>,
-    /// Weights of all clusters in the last round together, over the number of rows, where rows far from every centre lose theirs
-    /// (`fcm-noise`, `pcm`).
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub weight_of_a_row: Option<f64>,
     /// How far rows lie from their centres, where noisy rounds around them told it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub pulled: Option<Pulled>,
-    /// Covariances of the clusters, where the method finds any; in working units.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub shapes: Option<Shapes>,
     /// What a description found, in working units; its means are the one centre.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub description: Option<Description>,
@@ -149,9 +139,6 @@ pub struct Outcome {
     /// them had moved.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub stability: Option<Stability>,
-    /// What of all this rests on estimated totals, where a run could not ask any more: see [`finish`](crate::finish).
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub extrapolated: Option<Extrapolation>,
 }
 
 /// How far the restarts of one K agree (after Ben-Hur, Elisseeff & Guyon 2002, with starts in the place of samples). It says
@@ -169,22 +156,4 @@ pub struct Stability {
     /// be, and so far may the result still be from a better one that no restart found.
     #[serde(default)]
     pub worst: Option<f64>,
-}
-
-/// How much of a result rests on totals that were not asked, but estimated from those that were out.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
-pub struct Extrapolation {
-    /// Rounds of this K and restart whose totals are estimates; they are the last ones. 0 where only the indices are, or the
-    /// rounds of others that it was chosen among.
-    pub rounds: u32,
-    /// The sum over all estimated rounds of the run of their errors on made-up rows of the box that the estimates were not fitted
-    /// to: each the largest error of a total, as a part of the root mean square of its block there. No bound: the real rows may
-    /// lie elsewhere, and how far centres are off by it depends on the data.
-    pub held_out_error: f64,
-    /// What that sum had to stay below.
-    pub gate: f64,
-    /// Whether the method's own stop rule held on the estimates. The result says `converged: false` all the same.
-    pub at_rest: bool,
-    /// The error of the validity totals, likewise, where they too are estimates; without it no index is one.
-    pub index_error: Option<f64>,
 }

@@ -4,14 +4,13 @@ use super::prepare::{Preparing, Scale};
 use super::recipe::{Recipe, Seeding};
 use super::seed::{Candidates, MARGINS};
 use crate::algorithm::{Beginning, describe};
-use crate::query::{FuzzyValidation, LocalMeans, ShapedShifts, Shifts, Stage, Validation};
+use crate::query::{FuzzyValidation, LocalMeans, Shifts, Stage, Validation};
 use crate::{Batch, Centres, Domain, Error, Query};
 
 impl Recipe {
-    /// Whether rows are moved at all: the quantiles 0 and 1 are the ends of the box, and there is nothing to find.
+    /// Whether rows are moved at all.
     pub fn prepares(&self) -> bool {
-        let preparation = &self.preparation;
-        preparation.scale != Scale::None || preparation.winsorise.iter().any(|w| w.lower > 0.0 || w.upper < 1.0)
+        self.preparation != Scale::None
     }
 
     /// Runs side by side.
@@ -19,12 +18,11 @@ impl Recipe {
         self.clusters.count() * self.restarts as usize
     }
 
-    /// The part of this plan's runs that a question is of: products that whiten columns are a preparation, and sums around more
-    /// points than there may be clusters are of candidates for first centres.
+    /// The part of this plan's runs that a question is of: sums around more points than there may be clusters are of candidates for
+    /// first centres.
     pub fn place_of(&self, query: &Query) -> Stage {
         let seeds = matches!(self.seeding, Seeding::Candidates(_));
         match query {
-            Query::ShapedSums(_) if self.whitens() => Stage::Preparing,
             Query::Shifts(Shifts { centres, .. }) | Query::LocalMeans(LocalMeans { centres, .. })
                 if seeds && centres.k() > self.most_points() as usize =>
             {
@@ -32,11 +30,6 @@ impl Recipe {
             }
             other => other.stage(),
         }
-    }
-
-    /// Whether columns are whitened.
-    pub fn whitens(&self) -> bool {
-        self.preparation.scale == Scale::Whiten
     }
 
     /// Numbers that the largest question of a run has at most, without building it.
@@ -52,28 +45,16 @@ impl Recipe {
             Some(anchors) => u64::from(anchors),
             None => all_k.saturating_mul(restarts),
         };
-        let covariance = if self.algorithm.traits().has_covariances() { d.saturating_mul(d + 1) / 2 } else { 0 };
         let members = (max.saturating_sub(min) + 1).saturating_mul(restarts);
         // Beside the numbers of every cluster, one of the fit.
-        let rounds = asked.saturating_mul(d + 2 + covariance).saturating_add(members);
+        let rounds = asked.saturating_mul(d + 2).saturating_add(members);
         let vectors = if self.validity.vectors { 2 * d } else { 0 };
         // Of each cluster, and four sums over all of them.
         let judging =
             all_k.saturating_mul(restarts).saturating_mul(7 + vectors).saturating_add(members.saturating_mul(4));
-        let bins = u64::from(self.preparation.bins) + 1;
-        let quantiles = 2 * self.preparation.winsorise.len() as u64
-            + if self.preparation.scale == Scale::Robust { 3 * d } else { 0 };
         let ranging = self.range.map_or(0, |range| u64::from(range.most) + 1);
-        // Means, products and what a mixture's question has beside them.
-        let describing = self.algorithm.traits().describes.map_or(0, |bins| {
-            let products = if d <= 64 { d * (d + 1) / 2 } else { d };
-            d.saturating_mul(u64::from(bins) + 1).max(d + products + 2)
-        });
-        let whitening = if self.whitens() { d + d.saturating_mul(d + 1) / 2 + 2 } else { 0 };
-        [whitening, describing, seeding, rounds, judging, quantiles.saturating_mul(bins), ranging, d + 1]
-            .into_iter()
-            .max()
-            .unwrap_or(0)
+        let describing = self.algorithm.traits().describes.map_or(0, |bins| d.saturating_mul(u64::from(bins) + 1));
+        [describing, seeding, rounds, judging, ranging, d + 1].into_iter().max().unwrap_or(0)
     }
 
     /// Roughly how many multiplications the longest question of a run costs a site with so many rows.
@@ -81,8 +62,7 @@ impl Recipe {
         let (rows, d, restarts) = (rows as f64, columns as f64, f64::from(self.restarts));
         let (min, max) = (f64::from(self.clusters.min), f64::from(self.clusters.max));
         let all_k = self.clusters.count() as f64 * (min + max) / 2.0 * restarts;
-        let each = if self.algorithm.traits().has_covariances() { d * (d + 1.0) } else { d };
-        let each_row = self.algorithm.traits().comparisons(all_k) * each;
+        let each_row = self.algorithm.traits().comparisons(all_k) * d;
         let choice = self.local_choice().map_or(0.0, |choice| {
             let tried = f64::from(choice.most - choice.min + 1) * f64::from(choice.min + choice.most) / 2.0;
             tried * d * f64::from(choice.starts) * f64::from(choice.local.most)
@@ -98,15 +78,12 @@ impl Recipe {
     pub fn sample(&self, domain: &Domain) -> Result<Vec<Batch>, Error> {
         self.check(domain)?;
         if let Some(bins) = self.algorithm.traits().describes {
-            return Ok(describe::questions(domain, bins, self.noise.is_some())?.into_iter().map(Batch::from).collect());
+            return Ok(describe::questions(domain, bins, self.noise.is_some()).into_iter().map(Batch::from).collect());
         }
         let mut all = Vec::new();
-        if let Some(preparing) = Preparing::new(&self.preparation, domain, self.noise.is_some())? {
-            all.push(preparing.ask());
-            if self.whitens() {
-                all.extend(describe::questions(domain, 2, self.noise.is_some())?.pop().map(Batch::from));
-            }
-        }
+        all.extend(
+            Preparing::new(self.preparation, domain, self.noise.is_some())?.map(|preparing| preparing.ask().into()),
+        );
         all.extend(self.local_choice().map(|choice| Query::LocalChoice(choice).into()));
         if let Seeding::Candidates(params) = &self.seeding {
             let levels = self.levels(domain)?;
@@ -145,15 +122,11 @@ impl Recipe {
     /// Under noise, the questions of the last round, where they are of another form than the first ones.
     fn later_rounds(&self, first: &[Query], domain: &Domain) -> Result<Option<Batch>, Error> {
         let Some(levels) = self.levels(domain)? else { return Ok(None) };
-        let round = self.algorithm.traits().max_questions().saturating_sub(1);
+        let round = self.algorithm.traits().rounds.saturating_sub(1);
         let middle = levels.is_around_middle(round);
         let clip = levels.coarsest_pull(round);
         let later = |query: &Query| match query {
             Query::Shifts(q) => Query::Shifts(Shifts { middle, clip, round, ..q.clone() }),
-            Query::ShapedShifts(q) => {
-                let clip = levels.pull_in_parts(round);
-                Query::ShapedShifts(ShapedShifts { clip, round, ..q.clone() })
-            }
             other => other.clone(),
         };
         Ok(Some(Batch { transform: None, queries: first.iter().map(later).collect() }))

@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use super::choice::{Choice, Pick};
-use super::prepare::Preparation;
+use super::prepare::Scale;
 use super::seed::Candidates;
 use crate::algorithm::{Algorithm, Beginning, Stop};
 use crate::distance::usable_fuzzifier;
@@ -44,8 +44,8 @@ pub struct Recipe {
     pub seeding: Seeding,
     /// Runs from different first centres for every K, >= 1; the one with the smallest objective counts.
     pub restarts: u32,
-    /// What happens to the rows first.
-    pub preparation: Preparation,
+    /// How columns are scaled first.
+    pub preparation: Scale,
     /// Which totals are asked at the end.
     pub validity: Validity,
     /// How K is chosen among several.
@@ -145,7 +145,7 @@ impl Recipe {
             range: None,
             seeding,
             restarts: 1,
-            preparation: Preparation::none(),
+            preparation: Scale::None,
             validity: Validity::basic(),
             choice: Choice { by: Pick::FuzzyDaviesBouldin, elbow: false },
             noise: None,
@@ -194,13 +194,8 @@ impl Recipe {
         self.check_description()?;
         self.check_stop()?;
         // The parameters of the algorithm itself: its constructor says what is wrong, for any first centres.
-        let probe = |k: u32| Centres::uniform(domain, k as usize, 0);
-        // Covariances are limited by the largest K; in few columns, as the smallest K has shown by then.
-        let largest = self.algorithm.traits().has_covariances().then_some(max);
-        for k in std::iter::once(min.min(8)).chain(largest) {
-            let start = probe(k)?;
-            let _ = self.algorithm.begin(Beginning { stop: self.stop, ..Beginning::at(domain, &start) })?;
-        }
+        let start = Centres::uniform(domain, min.min(8) as usize, 0)?;
+        let _ = self.algorithm.begin(Beginning { stop: self.stop, ..Beginning::at(domain, &start) })?;
         // The memberships of one row to the power of m add up to K^(1 - m) at least, and to little more where it is far off.
         if (self.judge_m() - 1.0) * f64::from(max).ln() > MAX_FUZZINESS {
             return Err(Error::parameter(format!(
@@ -217,15 +212,15 @@ impl Recipe {
         let plain = (self.clusters, self.restarts) == (Clusters::exactly(1), 1)
             && matches!(self.seeding, Seeding::Uniform { .. })
             && self.range.is_none()
-            && self.preparation.is_none();
+            && !self.prepares();
         if self.algorithm.traits().describes.is_none()
             || (plain && !full && !vectors && davies_bouldin == DaviesBouldin::default())
         {
             return Ok(());
         }
         Err(Error::parameter(
-            "a description has no clusters: K is 1, with one uniform start, and no rows are standardised or clipped at quantiles, no \
-             first centres sought and no indices asked",
+            "a description has no clusters: K is 1, with one uniform start, and no rows are standardised, no first centres sought and no \
+             indices asked",
         ))
     }
 
@@ -292,8 +287,7 @@ impl Recipe {
         if self.clusters.min < self.clusters.max {
             let by = self.choice.by;
             let full = self.judges_fully();
-            let likelihood = by != Pick::Bic || self.algorithm.traits().has_likelihood;
-            if !likelihood || (by.needs_full() && !full) || (by.needs_vectors() && !validity.vectors) {
+            if (by.needs_full() && !full) || (by.needs_vectors() && !validity.vectors) {
                 return Err(Error::parameter("the index that chooses K is not among those that are asked"));
             }
         }
@@ -322,7 +316,7 @@ impl Recipe {
             return Err(Error::parameter("the gap needs a plan with a seed"));
         }
         let all_k = self.clusters.each().map(u64::from).sum::<u64>().saturating_mul(u64::from(self.restarts));
-        let rounds = u64::from(self.algorithm.traits().max_questions());
+        let rounds = u64::from(self.algorithm.traits().rounds);
         let rows = REFERENCES * REFERENCE_ROWS;
         let work = [columns as u64, rounds, rows].into_iter().fold(all_k, u64::saturating_mul);
         if work > MAX_REFERENCE_WORK {
@@ -352,10 +346,10 @@ impl Recipe {
             return self.most_describing();
         }
         let after = 1 + u32::from(self.range.is_some());
-        let prepare = if self.preparation.is_none() { 0 } else { self.preparation.max_questions(self.noise.is_some()) };
-        prepare
+        self.preparation
+            .questions()
             .saturating_add(self.seeding.questions())
-            .saturating_add(self.algorithm.traits().max_questions())
+            .saturating_add(self.algorithm.traits().rounds)
             .saturating_add(after)
     }
 

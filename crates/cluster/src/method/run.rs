@@ -4,7 +4,7 @@ mod gap;
 mod outcome;
 
 use super::dp::spread;
-use super::prepare::{Preparing, RobustError};
+use super::prepare::Preparing;
 use super::recipe::{Recipe, Seeding};
 use super::seed::{CandidateSearch, Candidates, SeedPoints};
 use super::{Method, Step};
@@ -60,7 +60,6 @@ pub struct Run {
     /// As in [`Walls`].
     rounding: f64,
     transform: Option<Transform>,
-    transform_error: Option<RobustError>,
     candidates: Option<SeedPoints>,
     members: Vec<Member>,
     /// Places in `members` of the best restart of every K, once they are judged.
@@ -88,7 +87,7 @@ impl Run {
             (2.0, 1.0) => Vec::new(),
             _ => vec![format!("both Davies-Bouldin indices have the exponents p = {p} and q = {q}")],
         };
-        let preparing = Preparing::new(&recipe.preparation, domain, recipe.noise.is_some())?;
+        let preparing = Preparing::new(recipe.preparation, domain, recipe.noise.is_some())?;
         let mut run = Self {
             recipe,
             domain: domain.clone(),
@@ -97,7 +96,6 @@ impl Run {
             most_points,
             rounding: Walls::fine(domain).rounding,
             transform: None,
-            transform_error: None,
             candidates: None,
             members: Vec::new(),
             best: Vec::new(),
@@ -135,34 +133,9 @@ impl Run {
         self.members.iter().map(|member| member.iteration.fit()).collect()
     }
 
-    /// The public box.
-    pub(crate) fn public(&self) -> &Domain {
-        &self.public
-    }
-
-    /// Sites in the cohort.
-    pub(crate) fn sites(&self) -> u32 {
-        self.sites
-    }
-
-    /// Questions whose totals it has taken.
-    pub(crate) fn questions(&self) -> u32 {
-        self.questions
-    }
-
     /// Whether its totals carry noise on purpose.
-    pub(crate) fn is_noisy(&self) -> bool {
+    fn is_noisy(&self) -> bool {
         self.recipe.noise.is_some()
-    }
-
-    /// The current centres of every K and restart, working units.
-    pub(crate) fn working_centres(&self) -> Result<Vec<Centres>, Error> {
-        self.members.iter().map(|member| self.working(&member.iteration.fit().centres)).collect()
-    }
-
-    /// Whether this K and restart is still in its rounds.
-    pub(crate) fn is_iterating(&self, k: u32, restart: u32) -> bool {
-        self.members.iter().any(|member| (member.k, member.restart) == (k, restart) && !member.over)
     }
 
     /// In which part the run is; `None` when it is over.
@@ -284,7 +257,7 @@ impl Run {
     /// The open question.
     fn open(&self) -> Result<Batch, Error> {
         let queries = match &self.state {
-            State::Preparing(preparing) => return Ok(preparing.ask()),
+            State::Preparing(preparing) => vec![preparing.ask()],
             State::Ranging(choice) => vec![Query::LocalChoice(choice.clone())],
             State::Seeding(search) => vec![search.ask()],
             State::Iterating => {
@@ -343,10 +316,7 @@ impl Run {
                         Error::implausible(format!("the totals give no usable standardisation: {error}"))
                     })?;
                     (next.transform, next.prepared_over) = (Some(transform), self.cohort);
-                    let error = preparing.robust_error();
                     next.notes.extend(notes);
-                    next.notes.extend(error.iter().flat_map(RobustError::notes));
-                    next.transform_error = error;
                     next.range()?;
                 }
             }
@@ -425,10 +395,7 @@ impl Run {
             return Err(Error::implausible("there is not one verdict for every run"));
         }
         for (at, verdict) in verdicts.iter().enumerate() {
-            let fit = self.members[at].iteration.fit();
-            let mut verdict = verdict.clone();
-            verdict.indices.bic = self.likelihood(&fit, fit.weights.iter().sum()).map(|(_, bic)| bic);
-            self.members[at].verdict = Some(verdict);
+            self.members[at].verdict = Some(verdict.clone());
         }
         let run = &*self;
         let of = |k: u32| (0..run.members.len()).filter(move |at| run.members[*at].k == k);

@@ -134,7 +134,7 @@ impl Candidates {
         match levels {
             Some(levels) => {
                 let clip = levels.pull_of_candidates();
-                Shifts { centres: candidates, m: None, typical: None, middle: false, clip, round }.into()
+                Shifts { centres: candidates, m: None, middle: false, clip, round }.into()
             }
             None => LocalMeans { centres: candidates, local: LocalSteps::ONE, min_rows: 1, nearest: false }.into(),
         }

@@ -9,8 +9,7 @@ use crate::validity::Held;
 pub struct ClusterSizes {
     /// Rows that are nearest to each centre.
     pub sizes: Vec<Option<u64>>,
-    /// `sum u`: memberships of fuzzy c-means with the result's fuzzifier m, over all rows, of every method: those of `gk` with its own
-    /// distances, of `gmm` and of a noise cluster are others.
+    /// `sum u`: memberships of fuzzy c-means with the result's fuzzifier m, over all rows, of every method.
     pub mass: Vec<Option<f64>>,
     /// `sum u^m`, likewise.
     pub weight: Vec<Option<f64>>,

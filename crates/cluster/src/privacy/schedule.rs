@@ -144,7 +144,7 @@ impl Levels {
             Some(radius) => {
                 let last = self.rounds.saturating_sub(self.first_of_last(self.rounds)).max(1);
                 let rows = self.noise.expected_rows as f64 / k.max(1) as f64 * f64::from(last);
-                let noise = self.of_round(1.0, 1.0)[1].deviation;
+                let noise = self.of_round(1.0)[1].deviation;
                 let wide = NOISE_OF_SAMPLING * (rows / self.columns as f64).sqrt() / noise;
                 let (least, most) = self.pulls();
                 (wide.max(LEAST_PULL) * radius).clamp(least, most)
@@ -161,12 +161,6 @@ impl Levels {
     /// How far a row pulls at most around a candidate for first centres: a quarter of the half diagonal.
     pub(crate) fn pull_of_candidates(&self) -> f64 {
         self.reach / 4.0
-    }
-
-    /// The same for clusters with covariances, whose rounds are all around them, in parts of the box; it stays.
-    pub(crate) fn pull_in_parts(&self, round: u32) -> f64 {
-        let half_diagonal = (self.columns as f64).sqrt() / 2.0;
-        half_diagonal * if self.is_around_middle(round) { 1.0 } else { self.noise.tau }
     }
 
     fn follows_radius(&self, round: u32) -> bool {
@@ -198,8 +192,6 @@ impl Levels {
         // Candidates for first centres are more than there are clusters.
         let seeds = query.points().first().is_some_and(|points| points.k() > self.most_clusters as usize);
         let budget = match query.stage() {
-            // Products are asked to whiten columns and to describe them; under noise no round asks for any.
-            Stage::Iterating if matches!(query, Query::ShapedSums(_)) => self.preparing,
             Stage::Preparing => self.preparing,
             Stage::Seeding => self.seeding,
             Stage::Iterating if seeds => self.seeding,
@@ -222,10 +214,10 @@ impl Levels {
         })
     }
 
-    /// Weights, sums and squares of a round in which a row moves the weights by at most `most` and pulls at most `clip` far.
-    pub fn of_round(&self, most: f64, clip: f64) -> [Level; 3] {
+    /// Weights, sums and squares of a round in which a row pulls at most `clip` far.
+    pub fn of_round(&self, clip: f64) -> [Level; 3] {
         let level = |(sensitivity, share): (f64, f64)| self.level(sensitivity, self.round * share);
-        Shifts::sensitivities(most, clip).map(level)
+        Shifts::sensitivities(clip).map(level)
     }
 
     /// A block of its own budget.
@@ -239,7 +231,7 @@ impl Levels {
     pub fn of_last(&self) -> [Level; 2] {
         match self.rounds.checked_sub(1) {
             Some(last) => {
-                let [weights, sums, _] = self.of_round(1.0, self.pull(last, 1, None));
+                let [weights, sums, _] = self.of_round(self.pull(last, 1, None));
                 [weights, sums]
             }
             // A block for each column and one for the rows.
@@ -299,7 +291,7 @@ mod tests {
             let mut queries = vec![Query::fuzzy_validation(centres.clone(), m)];
             for round in [0, 5] {
                 let (middle, clip) = (levels.is_around_middle(round), levels.pull(round, k, None));
-                queries.push(Query::Shifts(crate::query::Shifts { centres: centres.clone(), m: Some(m), typical: None, middle, clip, round }));
+                queries.push(Query::Shifts(crate::query::Shifts { centres: centres.clone(), m: Some(m), middle, clip, round }));
             }
             for query in queries {
                 for (found, level) in influence(&query, &x).iter().zip(levels.of(&query, &domain(d)).unwrap()) {
@@ -331,9 +323,8 @@ mod tests {
             let (levels, recipe) = levels(2, k, restarts, 2.0);
             let members = recipe.members() as f64;
             let centres = Centres::from_rows(&vec![vec![0.0, 0.0]; k as usize]).unwrap();
-            let rounds: f64 = (0..10)
-                .map(|t| levels.of_round(1.0, levels.pull(t, 3, None)).iter().map(Level::rho).sum::<f64>())
-                .sum();
+            let rounds: f64 =
+                (0..10).map(|t| levels.of_round(levels.pull(t, 3, None)).iter().map(Level::rho).sum::<f64>()).sum();
             let validation: f64 =
                 levels.of(&Query::fuzzy_validation(centres, 2.0), &domain(2)).unwrap().iter().map(Level::rho).sum();
             let whole = members * (rounds + validation) + levels.of_count().rho();

@@ -48,8 +48,7 @@ mod tests {
             let mut rows = vec![-0.5];
             rows.extend((1..n).map(|_| 2.0 * stream.unit() - 1.0));
             let centres = Centres::from_rows(&[vec![-0.5], vec![0.5]]).unwrap();
-            let query =
-                Query::Shifts(Shifts { centres, m: Some(2.0), typical: None, middle: true, clip: 1.0, round: 0 });
+            let query = Query::Shifts(Shifts { centres, m: Some(2.0), middle: true, clip: 1.0, round: 0 });
             let sums = |rows: &[f64]| {
                 let prepared = Prepared::new(&Rows::new(rows.to_vec(), 1).unwrap(), &domain, OutOfBox::Clip).unwrap();
                 answer(&Batch::from(query.clone()), &prepared).unwrap().values

@@ -29,10 +29,9 @@ pub(crate) trait Family {
     ///
     /// *Proof* of the table there. A unit moves an answer by at most u times the norm of one row's part, which is rounded by
     /// itself ([SUM-1]). A count has one entry of 1 in each list. Memberships are at least 0 with Σ u_k ≤ 1, as have their powers,
-    /// so their norm is at most 1; of K possibilistic ones √K. Weights times v have theirs times ‖v‖: ‖x‖ ≤ T, clipped vectors
-    /// `clip`; times `clip`², Σ_k w_k ≤ W². No row is farther than 2R from a centre in the box. Σ_k u_k^m d_k² is smallest in the
-    /// memberships of fuzzy c-means, so at most its value in equal ones, K^(−m) Σ_k d_k² ≤ K^(1−m)·4R². Of Σ_k w_k z_k z_kᵀ, with
-    /// Σ_k w_k ≤ 1, a triangle is at most max ‖z_k‖² long, largest in the box's corner farthest from c_k. This holds for *any*
+    /// so their norm is at most 1. Weights times v have theirs times ‖v‖: ‖x‖ ≤ T, clipped vectors
+    /// `clip`; times `clip`², Σ_k w_k ≤ 1. No row is farther than 2R from a centre in the box. Σ_k u_k^m d_k² is smallest in the
+    /// memberships of fuzzy c-means, so at most its value in equal ones, K^(−m) Σ_k d_k² ≤ K^(1−m)·4R². This holds for *any*
     /// centres in the box. ∎
     fn sensitivity(&self, domain: &Domain) -> Option<Sensitivity> {
         let _ = domain;

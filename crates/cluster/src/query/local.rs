@@ -3,16 +3,12 @@
 use serde::{Deserialize, Serialize};
 
 use super::family::{Block, Family, Sensitivity, ShowsRows, fuzzy_centres, same_columns};
-use crate::kernel::{self, Assigned, Bounds, Form, HardSums, Sums};
+use crate::kernel::{self, Assigned, Form, HardSums, Sums};
 use crate::scale::{farthest, reach};
 use crate::{Centres, Domain, Error, Packed, Prepared, distance};
 
 /// Steps of a site's own iteration at most; each costs one pass over its rows.
 const MAX_STEPS: u32 = 1000;
-
-/// Columns from which on bounds pay, since every row's distance is asked for: with 2 and 4 the plain pass took 0.8 to 1.4 of their
-/// time on most rows, with 8 and 16 it took 1.0 to 2.4.
-const LEAST_COLUMNS: usize = 8;
 
 /// A weight below this gives no centre: the quotient of two such sums has no correct digit to spare.
 const CLEAR: f64 = 1e-250;
@@ -209,7 +205,7 @@ impl Family for LocalMeans {
     fn answer<'f>(&self, rows: &Prepared, form: &'f Form) -> Result<Sums<'f>, Error> {
         let (k, d) = (self.centres.k(), self.centres.columns());
         if self.is_exact() {
-            return self.lloyd(rows, form);
+            return self.lloyd(rows.packed(), form);
         }
         let mut found = Found::nothing(k, d);
         if !rows.is_empty() {
@@ -243,27 +239,8 @@ impl LocalMeans {
         self.local.most == 1 && self.min_rows == 1 && !self.nearest
     }
 
-    /// One step of exact Lloyd: from what is known of the rows where that is kept, else row by row. Both give the same words.
-    fn lloyd<'f>(&self, rows: &Prepared, form: &'f Form) -> Result<Sums<'f>, Error> {
-        let pays = form.is_whole() && self.centres.columns() >= LEAST_COLUMNS;
-        let known = match pays {
-            true => rows.with_bounds(&self.centres, |bounds| Ok(self.lloyd_known(rows.packed(), bounds, form)))?,
-            false => None,
-        };
-        known.map_or_else(|| self.lloyd_plain(rows.packed(), form), Ok)
-    }
-
-    /// From bounds at these centres; nothing where a contribution is no number of steps, which the plain pass names.
-    fn lloyd_known<'f>(&self, rows: &Packed, bounds: &mut Bounds, form: &'f Form) -> Option<Sums<'f>> {
-        let (k, d) = (self.centres.k(), self.centres.columns());
-        let mut sums = form.nothing(k * (d + 1) + 1);
-        bounds.add_counts(&mut sums, 0);
-        let whole = bounds.add_sums(rows, form, &mut sums, k) && bounds.add_squares(rows, form, &mut sums, k * (d + 1));
-        whole.then_some(sums)
-    }
-
-    /// The same, row by row.
-    fn lloyd_plain<'f>(&self, rows: &Packed, form: &'f Form) -> Result<Sums<'f>, Error> {
+    /// One step of exact Lloyd.
+    fn lloyd<'f>(&self, rows: &Packed, form: &'f Form) -> Result<Sums<'f>, Error> {
         let (k, d) = (self.centres.k(), self.centres.columns());
         let add = |row: &Assigned<'_>, sums: &mut Sums<'f>| {
             sums.add(row.own, 1.0);

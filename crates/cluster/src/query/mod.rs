@@ -13,17 +13,13 @@ mod local;
 mod margins;
 mod missing;
 mod moments;
-mod shaped;
-mod shaped_shifts;
 mod shifts;
-mod typical;
 mod validation;
 
 use serde::{Deserialize, Serialize};
 
 pub use choice::{LocalChoice, elbow_alone};
 use family::Family;
-pub(crate) use family::MAX_WORDS;
 pub use family::{Block, Per, Sensitivity, ShowsRows, Stage};
 pub use features::Features;
 pub use fuzzy::{FuzzySums, FuzzyValidation};
@@ -33,12 +29,8 @@ pub use local::{LocalFuzzy, LocalMeans, LocalSteps, Pull};
 pub use margins::Margins;
 pub use missing::Missing;
 pub use moments::Moments;
-pub(crate) use shaped::{LEAST_FLOOR, MAX_SHAPE_NUMBERS, MAX_SHAPED_COLUMNS, is_wide, tamed};
-pub use shaped::{ShapeModel, ShapedSums};
-pub use shaped_shifts::ShapedShifts;
 pub(crate) use shifts::SHARES_OF_CANDIDATES;
 pub use shifts::Shifts;
-pub use typical::{Typical, TypicalSums, Typicality};
 pub use validation::Validation;
 
 use crate::kernel::{Form, Sums};
@@ -60,7 +52,7 @@ enum Adding {
 /// Makes the questions from the list of their families. The order is that of their numbers on the wire, the name in quotes
 /// that of journals, reports and JSON. Then follow the part of a run, how answers add up, and the point sets.
 macro_rules! families {
-    ($($(#[$doc:meta])* $family:ident $kind:literal $stage:ident $adding:ident [$($($points:ident).+),*],)*) => {
+    ($($(#[$doc:meta])* $family:ident $kind:literal $stage:ident $adding:ident [$($points:ident),*],)*) => {
         /// What the coordinator asks, the same for every site. Centres are in working units.
         #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
         #[non_exhaustive]
@@ -98,7 +90,7 @@ macro_rules! families {
             /// The point sets that a question holds, what it asks about first: centres, anchors, means. A site checks where they lie.
             pub fn points(&self) -> Vec<&Centres> {
                 match self {
-                    $(Self::$family(_family) => vec![$(&_family.$($points).+),*],)*
+                    $(Self::$family(_family) => vec![$(&_family.$points),*],)*
                 }
             }
         }
@@ -134,12 +126,6 @@ families! {
     Validation "validation" Validating Rows [centres],
     /// Sums of clipped distances to a point of reference: rounds under noise.
     Shifts "shifts" Iterating Parts [centres],
-    /// Second moments of clusters with covariances (Gaussian mixture, Gustafson-Kessel).
-    ShapedSums "shaped_sums" Iterating Parts [centres],
-    /// One round of fuzzy c-means in which rows far from every centre have little weight (noise cluster, possibilistic).
-    TypicalSums "typical_sums" Iterating Parts [centres],
-    /// Clipped first and second moments of clusters with covariances: rounds under noise.
-    ShapedShifts "shaped_shifts" Iterating Parts [clusters.centres],
     /// How many rows lack a value, by column.
     Missing "missing" Preparing Parts [],
 }
@@ -209,15 +195,13 @@ impl Query {
         }
     }
 
-    /// Whether what a site adds to the entries that count rows ([`Per::Row`]) is the sum of what each of its rows would add
-    /// if it were alone: no local steps, no groups that a site leaves out.
-    pub(crate) fn adds_up_over_rows(&self) -> bool {
-        self.adding() == Adding::Rows && !matches!(self, Self::LocalMeans(means) if !means.is_exact())
-    }
-
     /// Whether the words of parts of a site's rows make the words of all ([`Batch::merge`](crate::Batch::merge)).
     pub fn comes_in_parts(&self) -> bool {
-        self.adding() == Adding::Parts || self.adds_up_over_rows()
+        match self.adding() {
+            Adding::Parts => true,
+            Adding::Rows => !matches!(self, Self::LocalMeans(means) if !means.is_exact()),
+            Adding::Nothing => false,
+        }
     }
 
     /// Which block of the answer shows how many rows there are at least.

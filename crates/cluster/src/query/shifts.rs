@@ -1,11 +1,9 @@
 //! How far the rows of every cluster lie from a point of reference, each pulling only so far: the question of rounds under
 //! noise. For ANY centres one row moves the weights by at most 1, the sums by at most `clip` and the squares by its square, in the
-//! Euclidean norm, because its memberships to the power of m add up to at most 1; by sqrt(K), sqrt(K) and K times that with
-//! possibilistic memberships, each of which may be 1 (specification, section 17.4).
+//! Euclidean norm, because its memberships to the power of m add up to at most 1 (specification, section 17.4).
 
 use serde::{Deserialize, Serialize};
 
-use super::Typical;
 use super::family::{Block, Family, MAX_WORDS, Sensitivity, same_columns};
 use crate::distance::usable_fuzzifier;
 use crate::kernel::{Form, Sums};
@@ -17,16 +15,13 @@ const SHARES: [f64; 3] = [0.14, 0.84, 0.02];
 pub(crate) const SHARES_OF_CANDIDATES: [f64; 3] = [0.3, 0.68, 0.02];
 
 /// `U_k = sum_j w_jk` (K), `S_k = sum_j w_jk clip(x_j - r_k)` (K x d) and `Q = sum_j sum_k w_jk |clip(x_j - r_k)|^2` (1). Here clip
-/// shortens a vector to the length `clip`, and `w_jk` is `u_jk^m`, or 1 for the nearest centre and 0 for all others. With `typical` u
-/// are the memberships of [`TypicalSums`](super::TypicalSums).
+/// shortens a vector to the length `clip`, and `w_jk` is `u_jk^m`, or 1 for the nearest centre and 0 for all others.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Shifts {
     /// Current centres, K x d.
     pub centres: Centres,
     /// Fuzzifier, m > 1; none for hard groups.
     pub m: Option<f64>,
-    /// For fuzzy c-means with a noise cluster, or possibilistic; `m` is there then.
-    pub typical: Option<Typical>,
     /// The points of reference are the middle of the box, and not the centres.
     pub middle: bool,
     /// Longest vector that counts in full, > 0, working units.
@@ -50,19 +45,14 @@ impl Shifts {
     }
 
     /// Of weights, sums and squares what one row moves, and the share of a round's budget.
-    pub(crate) fn sensitivities(most: f64, clip: f64) -> [(f64, f64); 3] {
-        let ([weights, shifts, squares], pull) = (SHARES, most * clip);
-        [(most, weights), (pull, shifts), (pull * pull, squares)]
+    pub(crate) fn sensitivities(clip: f64) -> [(f64, f64); 3] {
+        let [weights, shifts, squares] = SHARES;
+        [(1.0, weights), (clip, shifts), (clip * clip, squares)]
     }
 
     /// Numbers of the answer for K clusters in d columns.
     pub(crate) fn width(k: usize, d: usize) -> usize {
         k * (d + 1) + 1
-    }
-
-    /// The largest Euclidean norm of one row's weights.
-    pub(crate) fn most(&self) -> f64 {
-        self.typical.map_or(1.0, |typical| typical.typicality.most(self.centres.k()))
     }
 
     /// What one row adds, with the points of reference.
@@ -71,10 +61,7 @@ impl Shifts {
         let mut weights = vec![0.0; k];
         match self.m {
             Some(m) => {
-                match self.typical {
-                    Some(typical) => _ = typical.shares(x, &self.centres, m, &mut weights),
-                    None => _ = distance::memberships(x, self.centres.rows(), m, &mut weights),
-                }
+                distance::memberships(x, self.centres.rows(), m, &mut weights);
                 weights.iter_mut().for_each(|u| *u = distance::power(*u, m));
             }
             None => weights[distance::nearest(x, self.centres.rows()).0] = 1.0,
@@ -95,10 +82,9 @@ impl Shifts {
 impl Family for Shifts {
     fn check(&self, domain: &Domain) -> Result<(), Error> {
         same_columns(&self.centres, domain)?;
-        if self.m.is_some_and(|m| !usable_fuzzifier(m)) || (self.m.is_none() && self.typical.is_some()) {
+        if self.m.is_some_and(|m| !usable_fuzzifier(m)) {
             return Err(Error::Fuzzifier);
         }
-        self.typical.map_or(Ok(()), Typical::check)?;
         if !(self.clip.is_finite() && self.clip > 0.0) {
             return Err(Error::Question { what: "rows pull as far as a number above 0 says" });
         }
@@ -113,7 +99,7 @@ impl Family for Shifts {
         vec![
             Block::per_row("weights", k, 1.0),
             Block::per_row("shifts", k * domain.columns(), self.clip),
-            Block::per_row("squares", 1, (self.most() * self.clip).powi(2)),
+            Block::per_row("squares", 1, self.clip * self.clip),
         ]
     }
 
@@ -124,7 +110,7 @@ impl Family for Shifts {
     }
 
     fn sensitivity(&self, _: &Domain) -> Option<Sensitivity> {
-        Some(Sensitivity::Shared(Self::sensitivities(self.most(), self.clip).to_vec()))
+        Some(Sensitivity::Shared(Self::sensitivities(self.clip).to_vec()))
     }
 }
 
@@ -166,7 +152,7 @@ mod tests {
                 (0..k).flat_map(|c| (0..d).map(move |j| (c, j))).map(|(c, j)| base[j] * (1.0 - close) + close * places[c * d + j]).collect();
             let x = if on_a_centre { centres[..d].to_vec() } else { places[35..35 + d].to_vec() };
             let centres = Centres::new(k, d, centres).unwrap();
-            let shifts = Shifts { centres, m, typical: None, middle, clip, round: 0 };
+            let shifts = Shifts { centres, m, middle, clip, round: 0 };
             let found = answer(&x, d, &shifts);
             prop_assert!(found.iter().all(|v| v.is_finite()));
             prop_assert!(norm(&found[..k]) <= 1.0 + 1e-12, "{found:?}");
@@ -183,7 +169,7 @@ mod tests {
     #[test]
     fn the_bounds_are_tight() {
         let centres = Centres::from_rows(&[vec![0.5, 0.5], vec![-1.0, -1.0]]).unwrap();
-        let shifts = Shifts { centres, m: Some(2.0), typical: None, middle: true, clip: 2f64.sqrt(), round: 0 };
+        let shifts = Shifts { centres, m: Some(2.0), middle: true, clip: 2f64.sqrt(), round: 0 };
         let found = answer(&[0.5, 0.5], 2, &shifts);
         assert_eq!(found[..6], [1.0, 0.0, 0.5, 0.5, 0.0, 0.0]);
         assert!((found[6] - 0.5).abs() < 1e-15);
@@ -204,8 +190,7 @@ mod tests {
 
     #[test]
     fn what_no_site_answers() {
-        let good =
-            Shifts { centres: Centres::known(vec![[0.0]]), m: None, typical: None, middle: true, clip: 1.0, round: 3 };
+        let good = Shifts { centres: Centres::known(vec![[0.0]]), m: None, middle: true, clip: 1.0, round: 3 };
         assert_eq!(good.check(&box_of(1)), Ok(()));
         assert!(good.check(&box_of(2)).is_err());
         assert_eq!(Shifts { m: Some(1.0), ..good.clone() }.check(&box_of(1)), Err(Error::Fuzzifier));

@@ -57,10 +57,6 @@ pub struct Indices {
     /// Sum of squared distances to the nearest centre.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub inertia: Option<f64>,
-    /// Bayesian information criterion of a Gaussian mixture (Schwarz 1978), smaller is better: `p ln N - 2 log L` with
-    /// `p = K - 1 + K d + K d (d + 1) / 2` and the likelihood in the units of the questions.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub bic: Option<f64>,
     /// Gap statistic (Tibshirani, Walther & Hastie 2001) against rows uniform in the box, where the plan chooses K by it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub gap: Option<f64>,

@@ -3,7 +3,6 @@
 
 use super::warning::Warning;
 use crate::profile::{Profile, by_chance};
-use crate::shape::triangle;
 use crate::{Domain, Outcome};
 
 /// A column made the clusters if more than half of the squares between them are its own...
@@ -23,10 +22,6 @@ const EVEN: f64 = 0.125;
 /// Bins and rows that it takes to tell.
 const INNER: usize = 10;
 const ROWS: f64 = 200.0;
-/// Two columns say the same if their correlation is this.
-const SAME: f64 = 0.99;
-/// Columns and pairs that a sentence names.
-const NAMED: usize = 3;
 
 /// What a column's rows look like in bins.
 #[derive(Debug, PartialEq)]
@@ -65,7 +60,6 @@ pub(super) fn of(domain: &Domain, names: &[String], outcome: &Outcome) -> Vec<Wa
                 .map(|(_, warning)| warning),
         );
     }
-    found.extend(collinear(outcome, &name).or_else(|| whitened(outcome, &name)));
     found
 }
 
@@ -79,7 +73,7 @@ fn told(column: usize, name: &str, shape: &Shape) -> Warning {
                 let text = format!(
                     "{percent:.2} % of the rows lie at the {end} end of {name:?}, apart from all others by more than half of its \
                      range: outliers, or a code such as -999. They carry the column, and in the rest of the rows it counts for little. \
-                     Correct or clip them, or narrow the range (out_of_box=clip, winsorise)"
+                     Correct or clip them, or narrow the range (out_of_box=clip)"
                 );
                 return Warning::new("outliers", text, [at, ("part", part), ("threshold", FEW)]);
             }
@@ -149,8 +143,7 @@ fn one_column<'a>(
         if let Some(few) = few {
             let text = format!(
                 "cluster {largest} holds {:.2} % of the rows, and makes {:.0} % of the differences between clusters in {name:?}: few \
-                 rows that lie apart carry the column. Look at these rows; more clusters, or a method with noise (fcm-noise), \
-                 leaves them out",
+                 rows that lie apart carry the column. Look at these rows; or clip them (out_of_box=clip)",
                 100.0 * few,
                 100.0 * own
             );
@@ -174,63 +167,6 @@ fn one_column<'a>(
             (column, Warning::new("one-column", text, numbers))
         })
     })
-}
-
-/// Pairs of columns that say the same.
-fn collinear<'a>(outcome: &Outcome, name: &dyn Fn(usize) -> &'a str) -> Option<Warning> {
-    let d = outcome.centres.columns();
-    let within = outcome.shapes.as_ref().map(|shapes| {
-        let mut all = vec![0.0; triangle(d)];
-        for (matrix, weight) in
-            shapes.covariances.iter().zip(shapes.weights.iter().flatten().chain(std::iter::repeat(&1.0)))
-        {
-            all.iter_mut().zip(matrix).for_each(|(sum, value)| *sum += weight * value);
-        }
-        all
-    });
-    let correlation = |i: usize, j: usize| match (&outcome.description, &within) {
-        (Some(found), _) => found.correlation(i, j),
-        (None, Some(all)) => {
-            let at = |i: usize, j: usize| all[triangle(i) + j];
-            let scale = (at(i, i) * at(j, j)).sqrt();
-            (scale > 0.0).then(|| at(i, j) / scale)
-        }
-        (None, None) => None,
-    };
-    let pairs: Vec<(usize, usize)> = (0..d)
-        .flat_map(|i| (0..i).map(move |j| (j, i)))
-        .filter(|(j, i)| correlation(*i, *j).is_some_and(|r| r.abs() >= SAME))
-        .collect();
-    let first = pairs.first()?;
-    let named: Vec<String> =
-        pairs.iter().take(NAMED).map(|(j, i)| format!("{:?} and {:?}", name(*j), name(*i))).collect();
-    let more = if pairs.len() > NAMED { format!(", and {} pairs more", pairs.len() - NAMED) } else { String::new() };
-    let text = format!(
-        "{}{more} follow from each other by a line, or nearly (correlation {SAME} or more): what they say counts twice in every \
-         distance. Leave one of each pair out",
-        named.join(", ")
-    );
-    let numbers =
-        [("pairs", pairs.len() as f64), ("first", first.0 as f64), ("second", first.1 as f64), ("threshold", SAME)];
-    Some(Warning::new("columns-collinear", text, numbers))
-}
-
-/// Columns of which whitening leaves next to nothing but what others say: that is made as wide as every other column.
-fn whitened<'a>(outcome: &'a Outcome, name: &dyn Fn(usize) -> &'a str) -> Option<Warning> {
-    let transform = outcome.transform.as_ref().filter(|transform| transform.mixes())?;
-    let follows = transform.follows()?;
-    let all: Vec<usize> = (0..follows.len()).filter(|column| follows[*column] >= SAME * SAME).collect();
-    let first = *all.first()?;
-    let named: Vec<String> = all.iter().take(NAMED).map(|column| format!("{:?}", name(*column))).collect();
-    let more = if all.len() > NAMED { format!(", and {} more", all.len() - NAMED) } else { String::new() };
-    let text = format!(
-        "{}{more}: {:.2} % or more of the variance follows from the columns before it by a line. Whitening makes the little that is left as \
-         wide as a whole column, so that rounding or errors of measurement make clusters. Leave the column out",
-        named.join(", "),
-        100.0 * SAME * SAME
-    );
-    let numbers = [("columns", all.len() as f64), ("first", first as f64), ("explained", follows[first])];
-    Some(Warning::new("columns-collinear", text, numbers))
 }
 
 #[cfg(test)]

@@ -6,13 +6,10 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use veilsum_cluster::{
-    Centres, Domain, OutOfBox, Precision, Prepared, Scaling, Transform,
+    Centres, Domain, OutOfBox, Prepared, Scaling, Transform,
     kernel::Vectors,
     privacy::{Extent, Levels, Noise, Unit},
-    query::{
-        Bracket, Histogram, LocalMeans, LocalSteps, Margins, Moments, ShapeModel, ShapedShifts, ShapedSums, Shifts,
-        Typical, TypicalSums, Typicality, Validation,
-    },
+    query::{Bracket, Histogram, LocalMeans, LocalSteps, Margins, Moments, Shifts, Validation},
     random::Stream,
 };
 use veilsum_proto::noise::Key;
@@ -59,10 +56,8 @@ fn public_box(stream: &mut Stream) -> (Domain, usize) {
         })
         .collect();
     let (lower, upper): (Vec<f64>, Vec<f64>) = bounds.into_iter().unzip();
-    let scaling = pick(stream, &[Scaling::None, Scaling::Box, Scaling::Box, Scaling::Direction]);
-    // Directions are of numbers alone.
-    let categories =
-        if scaling != Scaling::Direction && stream.below(3) == 0 { vec![vec![0.5; 3]] } else { Vec::new() };
+    let scaling = pick(stream, &[Scaling::None, Scaling::Box, Scaling::Box]);
+    let categories = if stream.below(3) == 0 { vec![vec![0.5; 3]] } else { Vec::new() };
     (Domain::mixed(lower, upper, scaling, &categories).unwrap(), 3 * categories.len())
 }
 
@@ -136,7 +131,7 @@ impl Case {
         Self { domain, transform, inner, rows, more, place, centres: Centres::from_rows(&centres).unwrap(), m }
     }
 
-    fn prepared(&self, rows: &[&Vec<f64>], way: &Way) -> Prepared {
+    fn prepared(&self, rows: &[&Vec<f64>]) -> Prepared {
         let back = |x: &f64, column: usize| {
             let (low, high) = self.domain.working_interval(column);
             let (lower, upper) = (self.domain.lower()[column], self.domain.upper()[column]);
@@ -145,7 +140,7 @@ impl Case {
         let values: Vec<f64> =
             rows.iter().flat_map(|row| row.iter().enumerate().map(|(column, x)| back(x, column))).collect();
         let (rows, _) = Prepared::usable(&values, self.domain.columns(), &self.domain, OutOfBox::Clip).unwrap();
-        rows.held_in(way.precision).unwrap().with_room(way.room)
+        rows
     }
 
     fn batch(&self, queries: Vec<Query>) -> Batch {
@@ -153,19 +148,16 @@ impl Case {
     }
 
     fn queries(&self, stream: &mut Stream) -> Vec<Query> {
-        let (c, m, k, d) = (self.centres.clone(), self.m, self.centres.k(), self.domain.columns());
+        let (c, m, d) = (self.centres.clone(), self.m, self.domain.columns());
         let interval = |column: usize| self.inner.working_interval(column);
         let at = |column: usize, stream: &mut Stream| {
             let (low, high) = interval(column);
             clamped(low + (high - low) * stream.unit(), (low, high))
         };
-        let typicality = pick(stream, &[Typicality::Noise, Typicality::Possibilistic]);
-        let extent = (0..d).map(|column| interval(column).1 - interval(column).0).fold(0.0, f64::max);
-        let delta = extent * pick(stream, &[0.01, 0.3, 5.0]);
         let half: f64 =
             (0..d).map(|column| ((interval(column).1 - interval(column).0) / 2.0).powi(2)).sum::<f64>().sqrt();
         let (middle, clip) = (stream.below(2) == 0, half * pick(stream, &[1.000_01, 0.25, 0.01]));
-        let shifts = |m, typical| Shifts { centres: c.clone(), m, typical, middle, clip, round: 0 };
+        let shifts = |m| Shifts { centres: c.clone(), m, middle, clip, round: 0 };
         let around = (0..d).map(|column| at(column, stream)).collect();
         let brackets: Vec<Bracket> = (0..1 + stream.below(6))
             .map(|_| {
@@ -175,10 +167,6 @@ impl Case {
                 Bracket { column: column as u32, lower: low, upper }
             })
             .collect();
-        let one: Vec<f64> = (0..d).flat_map(|i| (0..=i).map(move |j| if i == j { 0.05 } else { 0.0 })).collect();
-        let shaped = |model| ShapedSums { centres: c.clone(), covariances: one.repeat(k), model, floor: 1e-3 };
-        let weights = vec![1.0 / k as f64; k];
-        let (even, share) = (weights.clone(), pick(stream, &[0.05, 0.25, 2.0]));
         vec![
             Query::fuzzy_sums(c.clone(), m),
             Query::fuzzy_validation(c.clone(), m),
@@ -188,13 +176,8 @@ impl Case {
             Histogram { brackets, bins: 5 }.into(),
             Margins { bins: 16 }.into(),
             Validation { centres: c.clone(), m, vectors: stream.below(2) == 0 }.into(),
-            shifts(Some(m), None).into(),
-            shifts(None, None).into(),
-            shifts(Some(m), Some(Typical { distance: delta, typicality })).into(),
-            shaped(ShapeModel::Mixture { weights }).into(),
-            shaped(ShapeModel::GustafsonKessel { m: m.max(1.1) }).into(),
-            ShapedShifts { clusters: shaped(ShapeModel::Mixture { weights: even }), clip: share, round: 0 }.into(),
-            TypicalSums { centres: c.clone(), m, distance: delta, typicality }.into(),
+            shifts(Some(m)).into(),
+            shifts(None).into(),
         ]
     }
 }
@@ -203,9 +186,6 @@ impl Case {
 #[derive(Clone, Copy, Debug)]
 struct Way {
     vectors: Vectors,
-    precision: Precision,
-    /// Bytes for what is kept between questions.
-    room: u64,
     /// Whether the question comes twice in one batch.
     twice: bool,
 }
@@ -216,14 +196,8 @@ impl Way {
         Vectors::ALL.into_iter().filter(|kind| kind.used(|| ()).is_some()).collect()
     }
 
-    fn draw(stream: &mut Stream, domain: &Domain) -> Way {
-        let single = stream.below(4) == 0 && Prepared::room(0, domain, Precision::Single).is_ok();
-        Way {
-            vectors: pick(stream, &Way::there()),
-            precision: if single { Precision::Single } else { Precision::Double },
-            room: pick(stream, &[0, 1 << 20]),
-            twice: stream.below(3) == 0,
-        }
+    fn draw(stream: &mut Stream) -> Way {
+        Way { vectors: pick(stream, &Way::there()), twice: stream.below(3) == 0 }
     }
 }
 
@@ -271,11 +245,11 @@ fn norms<'a>(blocks: &'a [ScaledBlock], change: &'a [i64]) -> impl Iterator<Item
 /// Checks one pair of neighbours for every family.
 fn check(stream: &mut Stream, rows: usize, found: &mut Found) {
     let case = Case::draw(stream, rows);
-    let way = Way::draw(stream, &case.domain);
+    let way = Way::draw(stream);
     let before: Vec<&Vec<f64>> = case.rows.iter().collect();
     let mut after = before.clone();
     after.insert(case.place, &case.more);
-    let [before, after, alone] = [before, after, vec![&case.more]].map(|rows| case.prepared(&rows, &way));
+    let [before, after, alone] = [before, after, vec![&case.more]].map(|rows| case.prepared(&rows));
     let fine = SumBounds::new(3, MAX_ROWS);
     let noisy = noisy_form(stream, &case.inner, Unit::Record);
     let key = Key::from_bytes([7; 32]);
@@ -355,7 +329,7 @@ fn noi_6_a_person_moves_no_answer_farther_than_its_sensitivity() {
     for _ in 0..tries {
         let base = stream.below(6) as usize;
         let case = Case::draw(&mut stream, base);
-        let way = Way::draw(&mut stream, &case.domain);
+        let way = Way::draw(&mut stream);
         let most = pick(&mut stream, &[1, 2, 3, 5, 40]);
         let own = if stream.below(3) == 0 { 1 + stream.below(most) } else { most };
         let copies = stream.below(2) == 0;
@@ -364,8 +338,8 @@ fn noi_6_a_person_moves_no_answer_farther_than_its_sensitivity() {
             let row = if copies || case.rows.is_empty() { &case.more } else { pick_of(&mut stream, &case.rows) };
             after.insert(stream.below(after.len() as u64 + 1) as usize, row);
         }
-        let before = case.prepared(&case.rows.iter().collect::<Vec<_>>(), &way);
-        let after = case.prepared(&after, &way);
+        let before = case.prepared(&case.rows.iter().collect::<Vec<_>>());
+        let after = case.prepared(&after);
         let form = noisy_form(&mut stream, &case.inner, Unit::Person { rows: most });
         let (fine, key) = (SumBounds::new(3, MAX_ROWS), Key::from_bytes([7; 32]));
         for query in case.queries(&mut stream) {

@@ -119,8 +119,6 @@ pub fn judge_rest(federation: &Federation, policy: &Policy, account: &Account, n
 const LEAST_FUZZIFIER: f64 = 1.1;
 /// Rows for each cluster at least.
 const ROWS_A_CLUSTER: u64 = 20;
-/// Distances and floors of covariances below this part of a range isolate single rows.
-const LEAST_WIDTH: f64 = 0.02;
 
 /// [POL-9]: whether an operator may agree to the exact totals of this plan. That a plan is not absurd is hygiene and protects no row.
 ///
@@ -146,11 +144,6 @@ pub fn may_agree(federation: &Federation, policy: &Policy, account: &Account) ->
     }
     if recipe.algorithm.traits().fuzzifier.is_some_and(|m| m < LEAST_FUZZIFIER) {
         return no("the plan's fuzzifier is below 1.1");
-    }
-    let traits = recipe.algorithm.traits();
-    let width = traits.typical.map(|typical| typical.distance).or(traits.covariance_floor.map(f64::sqrt));
-    if width.is_some_and(|width| width < LEAST_WIDTH) {
-        return no("the plan's distance, or its floor of covariances, is below 2 % of a range");
     }
     if matches!(recipe.seeding, Seeding::Given { .. }) {
         return no("the plan names its first centres itself");

@@ -16,6 +16,6 @@ pub use decide::{Answering, Offer, decide, is_drawn, question_digest};
 pub use judge::{Yes, judge, judge_rest, may_agree, verdict};
 pub use origin::{Origin, Together};
 /// What a site's rows are before they are an [`Origin`], and once they are ready to answer.
-pub use veilsum_cluster::{Domain, Error as ClusterError, Precision, Prepared, Rows, Scaling};
+pub use veilsum_cluster::{Domain, Error as ClusterError, Prepared, Rows, Scaling};
 /// What a digest of rows is made with.
 pub use veilsum_proto::{policy::rho_text, suite::Hash};

@@ -67,8 +67,6 @@ fn usual(method: &str, clusters: Clusters, seed: u64) -> Recipe {
         features: (5, 100),
         similarity: 1.0,
         bins: 20,
-        regularisation: 1e-6,
-        distance: 0.2,
     });
     let seeding = Seeding::Candidates(Candidates::usual(seed));
     let hard = algorithm.traits().fuzzifier.is_none();
@@ -327,14 +325,12 @@ fn columns(
     let code = with(&|i, _| if i % 20 == 7 { -999.0 } else { 120.0 * even[i] })?;
     let numbers = with(&|i, _| i as f64)?;
     let wide = with(&|i, _| 1000.0 * even[i])?;
-    let twice = with(&|_, row| 2.0 * row[0] + 1.0)?;
     let units = Domain::around(&wide, Scaling::None)?;
     Ok(vec![
         ("outliers", Set::new("one row at 1e9", far, 4)?, usual("kmeans"), SITES),
         ("code", Set::new("-999 in 5 % of the rows", code, 4)?, usual("kmeans"), SITES),
         ("row-numbers", Set::new("row numbers", numbers, 4)?, usual("kmeans"), SITES),
         ("one-column", Set { domain: units, ..Set::new("a column in thousands", wide, 4)? }, usual("kmeans"), SITES),
-        ("columns-collinear", Set::new("a column twice", twice, 4)?, usual("gmm"), SITES),
     ])
 }
 

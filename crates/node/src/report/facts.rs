@@ -130,18 +130,12 @@ pub(super) fn rows(told: &Told) -> Option<String> {
 
 /// How a run came to its end, in a few words.
 pub(super) fn how_it_ended(told: &Told) -> String {
-    let extrapolated = told.extrapolated.as_ref().filter(|found| found.rounds > 0);
-    match (extrapolated, &told.ended_early, told.converged) {
-        (Some(found), ..) => format!(
-            "not converged: the last {} are estimated from the totals before, with an error of {} on made-up rows",
-            counted(found.rounds as usize, "round"),
-            found.held_out_error.map_or("unknown size".to_owned(), number)
-        ),
-        (None, Some(early), _) if early.at_rest => "at rest; the run ended early".to_owned(),
-        (None, Some(_), _) => "not converged: the run ended early".to_owned(),
-        (None, None, Some(true)) => "converged".to_owned(),
-        (None, None, _) if told.privacy.is_some() => "a plan with noise has a fixed number of rounds".to_owned(),
-        (None, None, Some(false)) => "stopped at the plan's last round".to_owned(),
-        (None, None, None) => "the file does not say whether it converged".to_owned(),
+    match (&told.ended_early, told.converged) {
+        (Some(early), _) if early.at_rest => "at rest; the run ended early".to_owned(),
+        (Some(_), _) => "not converged: the run ended early".to_owned(),
+        (None, Some(true)) => "converged".to_owned(),
+        (None, _) if told.privacy.is_some() => "a plan with noise has a fixed number of rounds".to_owned(),
+        (None, Some(false)) => "stopped at the plan's last round".to_owned(),
+        (None, None) => "the file does not say whether it converged".to_owned(),
     }
 }

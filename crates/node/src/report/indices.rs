@@ -29,7 +29,7 @@ impl Better {
 }
 
 /// Key, name, which way, range.
-const ALL: [(&str, &str, Better, &str); 15] = [
+const ALL: [(&str, &str, Better, &str); 14] = [
     ("fuzzy_davies_bouldin", "fuzzy Davies–Bouldin", Better::Smaller, "0 or more"),
     ("davies_bouldin", "Davies–Bouldin", Better::Smaller, "0 or more"),
     ("xie_beni", "Xie–Beni", Better::Smaller, "0 or more"),
@@ -38,7 +38,6 @@ const ALL: [(&str, &str, Better, &str); 15] = [
     ("partition_entropy", "partition entropy", Better::Smaller, "0 to ln K"),
     ("fukuyama_sugeno", "Fukuyama–Sugeno", Better::Smaller, ""),
     ("calinski_harabasz", "Calinski–Harabasz", Better::Larger, "0 or more"),
-    ("bic", "BIC of the mixture", Better::Smaller, ""),
     ("gap", "gap statistic", Better::Larger, ""),
     ("wsse", "WSSE", Better::Bend, "0 or more"),
     ("wsse_squared", "WSSE (squared distances)", Better::Bend, "0 or more"),

@@ -9,8 +9,6 @@ use crate::{app_messages::clean, cost::counted};
 
 /// Columns of a table that are shown.
 const SHOWN: usize = 8;
-/// Columns whose correlations are.
-const CORRELATED: usize = 10;
 
 /// The centres as a table with one line a cluster. Clusters are numbered from 0, as everywhere: it is their place in the lists.
 pub(super) fn centres(told: &Told) -> String {
@@ -83,7 +81,7 @@ pub(super) fn centres(told: &Told) -> String {
     out
 }
 
-/// Columns, their histograms, categories and correlations, as tables.
+/// Columns, their histograms and categories, as tables.
 fn described(told: &Told, found: &Described) -> String {
     let errors = told.errors.as_ref().and_then(|errors| errors.description.as_ref());
     let width =
@@ -124,27 +122,6 @@ fn described(told: &Told, found: &Described) -> String {
             let off = errors.and_then(|errors| errors.categories.get(i)?.counts.get(at));
             let off = off.map_or_else(String::new, |off| format!("  ± {} ({:.2} %)", off.rows, 100.0 * off.share));
             let _ = writeln!(out, "    {category:<names$} {:>10} {:>7.2} %{off}", count.rows, 100.0 * count.share);
-        }
-    }
-    if let Some(table) = &found.correlations {
-        let shown = table.len().min(CORRELATED);
-        let _ = write!(out, "  {:<names$}", "correlation");
-        for number in &found.numbers[..shown.min(found.numbers.len())] {
-            let _ = write!(out, " {:>12}", shorten(&number.column));
-        }
-        let rest = table.len() - shown;
-        out += &if rest > 0 { format!("  (+{})\n", counted(rest, "column")) } else { "\n".to_owned() };
-        let lines = |name: &str, line: &[Option<f64>], upto: usize| {
-            let cell =
-                |value: &Option<f64>| format!(" {:>12}", value.map_or("–".into(), |value| format!("{value:.3}")));
-            let cells: String = line.iter().take(shown.min(upto)).map(cell).collect();
-            format!("  {name:<width$}{cells}\n", width = names.max(11))
-        };
-        for (i, (line, number)) in table.iter().zip(&found.numbers).enumerate() {
-            out += &lines(&shorten(&number.column), line, i + 1);
-            // A column goes with itself whatever the noise is.
-            let off = errors.and_then(|errors| errors.correlations.as_ref()?.get(i)).filter(|_| i > 0);
-            out += &off.map_or_else(String::new, |off| lines("±", off, i));
         }
     }
     out

@@ -20,7 +20,6 @@ pub(super) struct Told {
     /// K x d, original units.
     pub(super) centres: Vec<Vec<Maybe>>,
     pub(super) categories: Vec<Shares>,
-    pub(super) shapes: Option<Shapes>,
     pub(super) sizes: Vec<Option<u64>>,
     pub(super) mass: Vec<Maybe>,
     pub(super) weight: Vec<Maybe>,
@@ -32,7 +31,6 @@ pub(super) struct Told {
     pub(super) rounds: u32,
     pub(super) converged: Option<bool>,
     pub(super) ended_early: Option<Stopped>,
-    pub(super) extrapolated: Option<Estimated>,
     pub(super) objective: Maybe,
     pub(super) objective_per_row: Maybe,
     pub(super) indices: BTreeMap<String, Maybe>,
@@ -111,13 +109,6 @@ pub(super) struct Stopped {
     pub(super) refused: Vec<String>,
 }
 
-#[derive(Debug, Clone, Default, Deserialize)]
-#[serde(default)]
-pub(super) struct Estimated {
-    pub(super) rounds: u32,
-    pub(super) held_out_error: Maybe,
-}
-
 #[derive(Debug, Clone, Deserialize)]
 pub(super) struct Shares {
     pub(super) column: String,
@@ -126,14 +117,6 @@ pub(super) struct Shares {
     /// Of each cluster the category with the largest share, if one is.
     #[serde(default)]
     pub(super) mode: Vec<Option<String>>,
-}
-
-#[derive(Debug, Clone, Default, Deserialize)]
-#[serde(default)]
-pub(super) struct Shapes {
-    pub(super) weights: Option<Vec<Maybe>>,
-    /// Lower triangles, row by row, original units.
-    pub(super) covariances: Vec<Vec<Maybe>>,
 }
 
 #[derive(Debug, Clone, Default, Deserialize)]
@@ -181,12 +164,12 @@ impl Told {
         let of = [("fuzzy_davies_bouldin", errors.fuzzy_davies_bouldin), ("xie_beni", errors.xie_beni)];
         self.indices.retain(|key, _| of.iter().any(|(name, error)| name == key && known(*error)));
         self.unseen = before - self.indices.values().flatten().count();
-        if self.sizes.iter().any(Option::is_some) || self.weight.iter().any(Option::is_some) || self.shapes.is_some() {
-            let why = "rows, weights and covariances of clusters: nobody knows how far noise moved them; result.json has them";
+        if self.sizes.iter().any(Option::is_some) || self.weight.iter().any(Option::is_some) {
+            let why = "rows and weights of clusters: nobody knows how far noise moved them; result.json has them";
             self.not_shown.push(why.to_owned());
         }
         let k = self.centres.len();
-        (self.sizes, self.weight, self.deviations, self.shapes) = (vec![None; k], vec![None; k], vec![None; k], None);
+        (self.sizes, self.weight, self.deviations) = (vec![None; k], vec![None; k], vec![None; k]);
         for point in &mut self.curve {
             (point.objective, point.indices) = (None, BTreeMap::new());
         }
@@ -216,8 +199,7 @@ impl Told {
 
     /// Whether several numbers of groups were tried and one was none that could be chosen: most indices have no value for it.
     pub(super) fn asks_not_whether(&self) -> bool {
-        let says =
-            |point: &Point| ["gap", "bic"].iter().any(|index| point.indices.get(*index).is_some_and(Option::is_some));
+        let says = |point: &Point| point.indices.get("gap").is_some_and(Option::is_some);
         !self.curve.is_empty() && !self.curve.iter().any(|point| point.k == 1 && says(point))
     }
 
@@ -275,11 +257,6 @@ impl Told {
         let deviation = of.deviation.filter(|deviation| *deviation > 0.0)?;
         let centre = self.centres.get(cluster)?.get(column).copied().flatten()?;
         Some((centre - of.mean?) / deviation)
-    }
-
-    /// Weights of the clusters of a mixture.
-    pub(super) fn mixture(&self) -> Vec<Maybe> {
-        self.shapes.as_ref().and_then(|shapes| shapes.weights.clone()).unwrap_or_default()
     }
 }
 
@@ -381,7 +358,6 @@ pub(super) struct Described {
     pub(super) missing: String,
     pub(super) numbers: Vec<Numbers>,
     pub(super) categories: Vec<Counts>,
-    pub(super) correlations: Option<Vec<Vec<Maybe>>>,
 }
 
 #[derive(Debug, Clone, Default, Deserialize)]

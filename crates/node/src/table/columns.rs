@@ -278,7 +278,6 @@ impl Columns {
         };
         let words = !wanted.categorical.is_empty() || wanted.label.is_some() || !wanted.marks.is_empty();
         if words
-            || wanted.direction
             || wanted.cut.is_some()
             || !wanted.filter.is_empty()
             || wanted.complete.iter().any(|at| there(*at).is_none())

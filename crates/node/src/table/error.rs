@@ -195,9 +195,6 @@ pub enum Fault {
     /// A number outside the plan's public box.
     #[error("outside the plan's public box")]
     OutsideBox,
-    /// A row of zeros alone, under a metric of directions.
-    #[error("the row is nothing but zeros, which have no direction")]
-    NoDirection,
     /// A file that does not hold what it says of itself: what does not fit.
     #[error("the file is damaged or was cut short: {0}")]
     Damaged(&'static str),
@@ -299,7 +296,6 @@ impl Fault {
                 return format!("correct the row, or agree on a plan that lists its category: this one has {known}");
             }
             Self::OutsideBox => OUTSIDE_BOX,
-            Self::NoDirection => "leave such rows out, or ask for a plan with another metric",
             Self::Damaged(_) => "export or copy the file again",
             Self::NotFinite => NOT_FINITE,
             Self::NotUtf8 => "save the file as \"CSV UTF-8\", or convert it with iconv",
@@ -321,7 +317,6 @@ impl TableError {
         Some(match (&self.spot, &self.fault) {
             (Spot::Row(place), Fault::Ragged { .. }) => ("other cells than the header has".into(), *place),
             (Spot::Row(place), Fault::Row(what, _)) => ((*what).into(), *place),
-            (Spot::Row(place), Fault::NoDirection) => ("nothing but zeros, which have no direction".into(), *place),
             (Spot::Row(place), Fault::NotUtf8) => ("not UTF-8".into(), *place),
             (Spot::Cell(place, column), fault) => {
                 let what = match fault {

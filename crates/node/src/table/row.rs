@@ -149,13 +149,6 @@ impl<R: Row> Taken<'_, R> {
         }
     }
 
-    /// Whether the row that was appended has a direction, once its numbers are moved into the box. A category gives it one.
-    fn has_direction(&self, table: &Table) -> bool {
-        let row = &table.values[table.values.len() - table.columns.len()..];
-        let inside = |(x, of): (&f64, &Numbers)| of.limit.map_or(*x, |limit| x.clamp(limit.low, limit.high));
-        !self.wanted.categorical.is_empty() || row.iter().zip(&self.wanted.columns).any(|pair| inside(pair) != 0.0)
-    }
-
     /// Appends the row, and tells which columns of categories are read as "other".
     fn append(&self, table: &mut Table) -> Result<Vec<usize>, TableError> {
         table.begin_row(self.spot)?;
@@ -170,9 +163,6 @@ impl<R: Row> Taken<'_, R> {
         }
         if let (Some(at), Some(labels)) = (self.wanted.label, &mut table.labels) {
             labels.push(self.named(at, None)?);
-        }
-        if self.wanted.direction && !self.has_direction(table) {
-            return Err(Fault::NoDirection.of_row(self.spot));
         }
         Ok(others)
     }

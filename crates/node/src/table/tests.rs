@@ -82,13 +82,6 @@ fn noi_8_no_cell_decides_whether_a_site_answers() {
     assert_eq!(read("a,b,c,l\n1,2,w,k\n1,2,u,k\n", &none).unwrap().rows, 1);
     // No rows at all, and a filter that none passes.
     assert_eq!(read("a,b,c,l\n", &of).unwrap().rows, 0);
-    // A row of zeros has no direction.
-    let within = vec![(-9.0, 9.0), (0.0, 9.0)];
-    let of = TableSpec { total: true, direction: true, clips: true, within, ..spec(&["a", "b"], None) };
-    assert_eq!(read("a,b\n1,0\n0,0\n0,-3\n", &of).unwrap().values, [1.0, 0.0]);
-    // Exact plans refuse each of them, and say on which line it stands.
-    let of = TableSpec { total: false, within: vec![(-9.0, 9.0); 2], ..of };
-    assert!(refused("a,b\n1,0\n\n0,-0.0\n1,1\n", &of).starts_with("site.csv, line 4: the row is nothing but zeros"));
     refused("a,b\n1,0\nx,0\n", &spec(&["a", "b"], None));
 }
 

@@ -36,8 +36,6 @@ pub struct TableSpec {
     pub within: Vec<(f64, f64)>,
     /// Whether a number outside the box is moved to its edge instead, and only counted here.
     pub clips: bool,
-    /// Whether rows are directions: one of zeros alone cannot be used.
-    pub direction: bool,
     /// What the site says of its rows.
     pub rules: Arc<RowRules>,
     /// Where every row that cannot be used is listed.
@@ -66,8 +64,6 @@ pub struct Wanted {
     pub marks: Spellings<()>,
     /// Those of them that are numbers.
     pub mark_numbers: Vec<f64>,
-    /// As in [`TableSpec::direction`].
-    pub direction: bool,
     /// As in [`TableSpec::total`].
     pub total: bool,
     /// How numbers are written in texts.
@@ -305,7 +301,6 @@ pub(super) fn choose(file: &str, own: &[String], spec: &TableSpec) -> Result<Wan
         complete,
         mark_numbers: rules.marks.iter().filter_map(|mark| mark.parse().ok()).collect(),
         marks: listed(&rules.marks),
-        direction: spec.direction,
         total: spec.total,
         decimal: rules.dialect().decimal,
         measured,

@@ -188,45 +188,8 @@ class _Centres(_Estimator):
             raise ValueError(f"tol must be 0 or more, and is {self.tol!r}")
         if not np.isfinite(float(self.tol)):
             raise ValueError(f"tol must be finite, and is {self.tol!r}")
-        if self.metric not in ("euclidean", "mahalanobis", "cosine"):
-            raise ValueError(f"metric must be 'euclidean', 'mahalanobis' or 'cosine', and is {self.metric!r}")
         if n < k:
             raise ValueError(f"n_samples={n} should be >= n_clusters={k}.")
-
-    # ---- Metrics ------------------------------------------------------------------------------------------------------
-
-    def _measured(self, array: np.ndarray) -> np.ndarray:
-        """Rows in the units in which distances are Euclidean."""
-        if self.metric == "cosine":
-            # Through the largest value of a row, so that no square leaves the range of a double.
-            largest = np.abs(array).max(axis=1, initial=0.0)
-            if not largest.all():
-                row = int(np.flatnonzero(largest == 0)[0])
-                raise InputError(f"row {row} is all zeros, which has no direction", "leave such rows out, or use another metric")
-            array = array / largest[:, None]
-            return array / np.sqrt(np.einsum("ij,ij->i", array, array))[:, None]
-        if self.metric == "mahalanobis":
-            return np.ascontiguousarray(array @ self._whitening)
-        return array
-
-    def _learn_metric(self, array: np.ndarray) -> None:
-        vars(self).pop("_whitening", None)
-        if self.metric != "mahalanobis":
-            return
-        covariance = np.atleast_2d(np.cov(array, rowvar=False, bias=True))
-        # Columns are brought to a spread of 1 first, so that units, which distances do not depend on, do not decide what is kept.
-        size = np.sqrt(np.diag(covariance))
-        there = size > 1e-12 * np.abs(array).max(axis=0, initial=0.0)
-        size = np.where(there, size, 1.0)
-        values, vectors = np.linalg.eigh(np.where(np.outer(there, there), covariance, 0.0) / np.outer(size, size))
-        # Of columns that depend on each other, the directions in which there is any spread.
-        spread = values > values[-1] * 1e-12
-        if not there.any():
-            raise InputError(
-                f"these rows (n_samples={len(array)}) have no spread to measure distances by", "use another metric"
-            )
-        self._whitening = vectors[:, spread] / np.sqrt(values[spread]) / size[:, None]
-        self._middle = array.mean(axis=0)
 
     def _starts(self, sample: np.ndarray, array: np.ndarray, random: np.random.Generator) -> np.ndarray:
         k, d = int(self.n_clusters), self.n_features_in_
@@ -241,7 +204,7 @@ class _Centres(_Estimator):
         if init.shape != (k, d):
             raise ValueError(f"the shape of init is {init.shape}, and must be (n_clusters, n_features) = {(k, d)}")
         _finite(init)
-        return self._measured(init)[None]
+        return init[None]
 
     # ---- The interface ------------------------------------------------------------------------------------------------
 
@@ -258,18 +221,16 @@ class _Centres(_Estimator):
         -------
         self
         """
-        array = self._first(X)
-        self._checked(len(array))
-        flat = array.ravel()
+        rows = self._first(X)
+        self._checked(len(rows))
+        flat = rows.ravel()
         with np.errstate(over="ignore", invalid="ignore"):
             # Where the squares have a small sum every value is finite and small: one pass, where the checks are four.
             small = np.dot(flat, flat) <= min(_LARGEST, 1e150) ** 2
         if not small:
-            _finite(array)
-            if self.metric != "cosine" and np.abs(array).max(initial=0.0) > _LARGEST:
+            _finite(rows)
+            if np.abs(rows).max(initial=0.0) > _LARGEST:
                 raise ValueError(f"values must be at most {_LARGEST:g} in size: take another unit")
-        self._learn_metric(array)
-        rows = self._measured(array)
         random = _random(self.random_state)
         sample, spread = rows, 0.0
         # What neither first centres nor the tolerance need is not looked at.
@@ -295,9 +256,6 @@ class _Centres(_Estimator):
             raise
         outcome = json.loads(told)
         centres = np.array(outcome["centres"]["values"]).reshape(outcome["centres"]["k"], -1)
-        self._centres = np.ascontiguousarray(centres)
-        if self.metric == "mahalanobis":
-            centres = self._middle + (centres - self._middle @ self._whitening) @ np.linalg.pinv(self._whitening)
         self.cluster_centers_ = np.ascontiguousarray(centres)
         self.n_iter_ = int(outcome["rounds"])
         self.converged_ = bool(outcome["converged"])
@@ -312,20 +270,20 @@ class _Centres(_Estimator):
         -------
         labels : int64 array of shape (n_samples,)
         """
-        return _core.nearest(self._measured(self._again(X)), self._centres)
+        return _core.nearest(self._again(X), self.cluster_centers_)
 
     def fit_predict(self, X: Any, y: Any = None) -> np.ndarray:
         """Fits, and returns ``labels_``."""
         return self.fit(X).labels_
 
     def transform(self, X: Any):
-        """Distances of every row from every centre, in the units of the metric.
+        """Distances of every row from every centre, in the units of the rows.
 
         Returns
         -------
         distances : float64 array of shape (n_samples, n_clusters)
         """
-        return self._contained(_core.distances(self._measured(self._again(X)), self._centres), X)
+        return self._contained(_core.distances(self._again(X), self.cluster_centers_), X)
 
     def fit_transform(self, X: Any, y: Any = None):
         """Fits, and returns the distances of the same rows."""
@@ -333,7 +291,7 @@ class _Centres(_Estimator):
 
     def score(self, X: Any, y: Any = None) -> float:
         """The objective of these rows at the centres, negative: larger is better."""
-        return -float(_core.objective(self._measured(self._again(X)), self._centres, self._fuzzifier()))
+        return -float(_core.objective(self._again(X), self.cluster_centers_, self._fuzzifier()))
 
     def get_feature_names_out(self, input_features: Any = None) -> np.ndarray:
         """Names of the columns of ``transform``."""
@@ -352,9 +310,6 @@ class FuzzyCMeans(_Centres):
         Number of clusters, K.
     m : float, default=2.0
         Fuzzifier, above 1: at 1 memberships are hard, the larger the fuzzier.
-    metric : {"euclidean", "mahalanobis", "cosine"}, default="euclidean"
-        What distances are. Under ``"mahalanobis"`` columns are whitened by the covariance of the rows of the fit; under ``"cosine"``
-        every row is divided by its length, and centres are of directions.
     max_iter : int, default=300
         Updates of the centres at most.
     tol : float, default=1e-4
@@ -373,11 +328,11 @@ class FuzzyCMeans(_Centres):
     Attributes
     ----------
     cluster_centers_ : float64 array of shape (n_clusters, n_features)
-        Centres, in the units of the rows; under ``"cosine"`` in those of rows of length 1.
+        Centres, in the units of the rows.
     labels_ : int64 array of shape (n_samples,)
         The cluster of largest membership of every row of the fit.
     objective_ : float
-        ``sum_j sum_k u_jk^m d_jk^2``, squared units of the metric.
+        ``sum_j sum_k u_jk^m d_jk^2``, squared units of the rows.
     indices_ : dict of str to float
         Validity indices, by the names that ``result.json`` has.
     n_iter_ : int
@@ -401,7 +356,6 @@ class FuzzyCMeans(_Centres):
         n_clusters=8,
         *,
         m=2.0,
-        metric="euclidean",
         max_iter=300,
         tol=1e-4,
         init="k-means++",
@@ -411,7 +365,6 @@ class FuzzyCMeans(_Centres):
     ):
         self.n_clusters = n_clusters
         self.m = m
-        self.metric = metric
         self.max_iter = max_iter
         self.tol = tol
         self.init = init
@@ -437,7 +390,7 @@ class FuzzyCMeans(_Centres):
         -------
         memberships : float64 array of shape (n_samples, n_clusters)
         """
-        return _core.memberships(self._measured(self._again(X)), self._centres, float(self.m))
+        return _core.memberships(self._again(X), self.cluster_centers_, float(self.m))
 
     def fit_predict_proba(self, X: Any, y: Any = None) -> np.ndarray:
         """Fits, and returns the memberships of the same rows."""
@@ -455,7 +408,6 @@ class KMeans(_Centres):
         self,
         n_clusters=8,
         *,
-        metric="euclidean",
         max_iter=300,
         tol=1e-4,
         init="k-means++",
@@ -464,7 +416,6 @@ class KMeans(_Centres):
         compute_indices=False,
     ):
         self.n_clusters = n_clusters
-        self.metric = metric
         self.max_iter = max_iter
         self.tol = tol
         self.init = init

@@ -233,7 +233,7 @@ pub(super) fn model(bytes: &[u8]) {
         drop(model.working_centres().map(|c| c.k()));
         drop(model.centres());
         drop(model.to_working(vec![0.5; domain.columns()]));
-        let u = model.assignment().ok().and_then(|by| by.memberships(vec![0.5; domain.columns()]).ok());
+        let u = model.memberships(vec![0.5; domain.columns()]).ok();
         assert!(u.is_none_or(|u| u.iter().all(|u| (0.0..=1.0).contains(u))), "a membership that is none");
     }
 }

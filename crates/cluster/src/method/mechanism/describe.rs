@@ -4,7 +4,6 @@ use super::{Mechanism, REPETITIONS};
 use crate::algorithm::{Beginning, Walls};
 use crate::method::{Description, Recipe};
 use crate::random::Stream;
-use crate::shape::{add_square, extents, stretched};
 use crate::{Centres, Domain, Error, Query};
 
 /// Descriptions as the plan's noise makes them of totals that are those of `found`, with `excess` times the planned deviation; none
@@ -31,8 +30,7 @@ impl Mechanism<'_> {
         let mut run = self.recipe.algorithm.begin(Beginning { noisy: true, ..Beginning::at(domain, start) })?;
         loop {
             let query = run.ask();
-            let mut values =
-                totals(found, &query, domain).ok_or(Error::implausible("a description asks no such total"))?;
+            let mut values = totals(found, &query).ok_or(Error::implausible("a description asks no such total"))?;
             self.add_noise(&query, &mut values, Some(noise));
             if run.take(&values, None, &Walls::fine(domain))? {
                 return run.fit().description.ok_or(Error::implausible("a description without an end"));
@@ -42,7 +40,7 @@ impl Mechanism<'_> {
 }
 
 /// The totals of rows that are described so.
-fn totals(found: &Description, query: &Query, domain: &Domain) -> Option<Vec<f64>> {
+fn totals(found: &Description, query: &Query) -> Option<Vec<f64>> {
     let rows = found.rows as f64;
     let all = |each: Vec<f64>| std::iter::once(rows).chain(each.into_iter().map(|mean| rows * mean)).collect();
     Some(match query {
@@ -57,15 +55,6 @@ fn totals(found: &Description, query: &Query, domain: &Domain) -> Option<Vec<f64
                 found.variances.iter().zip(off).map(|(variance, off)| variance + off).collect()
             }
         }),
-        Query::ShapedSums(of) => {
-            let by = extents(domain);
-            let off = found.means.iter().zip(of.centres.row(0)).zip(&by);
-            let off: Vec<f64> = off.map(|((mean, around), by)| (mean - around) / by).collect();
-            let parts: Vec<f64> = by.iter().map(|by| 1.0 / by).collect();
-            let mut products = stretched(found.covariances.as_ref()?, &parts);
-            add_square(&mut products, &off, 1.0);
-            all(found.means.iter().copied().chain(products).chain([0.0]).collect())
-        }
         _ => return None,
     })
 }

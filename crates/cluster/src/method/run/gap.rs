@@ -8,17 +8,15 @@
 //! ```
 //!
 //! The references are rows uniform in the public box, as many as the cohort has (the paper's first variant; its second one turns the
-//! box along principal components, which no question asks for). A categorical column has one category, each as likely as another,
-//! and a column that is clipped at quantiles is uniform between them. These rows then become directions, or are standardised or
-//! whitened, as those of the sites are: only so do they look as rows without clusters do. They hold no data: everybody draws the same
+//! box along principal components, which no question asks for). A categorical column has one category, each as likely as another.
+//! These rows are then standardised as those of the sites are: only so do they look as rows without clusters do. They hold no data: everybody draws the same
 //! ones from the plan's seed, and clusters them with the plan's own method, first centres and restarts, so that both sides of the
 //! difference stop in equally good optima. Nothing is asked for it beside the inertia.
 //!
 //! Of more than [`REFERENCE_ROWS`] rows a reference has that many, and its inertia is scaled up. `s` is then that of the smaller
 //! sample, which is larger. The size of the box plays no part, because it shifts the gap of every K alike; its shape does. Rows that are
 //! flatter than the box (correlated columns, or some that fill less of their range) look clustered beside it: the gap then grows with K, and
-//! the rule may hold for no K of the range. Where such columns are standardised or whitened the references are the flatter ones, and the gap
-//! falls.
+//! the rule may hold for no K of the range. Where such columns are standardised the references are the flatter ones, and the gap falls.
 
 use std::sync::Arc;
 
@@ -26,9 +24,9 @@ use rayon::prelude::*;
 
 use super::super::recipe::{REFERENCE_ROWS, REFERENCES};
 use super::Run;
-use crate::method::{Choice, Clusters, CurvePoint, Method, Pick, Preparation, Recipe, Seeding, Step, Validity};
+use crate::method::{Choice, Clusters, CurvePoint, Method, Pick, Recipe, Scale, Seeding, Step, Validity};
 use crate::random::Stream;
-use crate::{Centres, Domain, Error, OutOfBox, Prepared, Rows, Totals, Transform, answer};
+use crate::{Domain, Error, OutOfBox, Prepared, Rows, Totals, Transform, answer};
 
 const LABEL: &[u8; 24] = b"veilsum gap reference v1";
 
@@ -71,7 +69,7 @@ fn references(
     let recipe = Recipe {
         clusters,
         range: None,
-        preparation: Preparation::none(),
+        preparation: Scale::None,
         validity: Validity { full: true, judge_m: recipe.validity.judge_m, ..Validity::basic() },
         choice: Choice { by: Pick::FuzzyDaviesBouldin, elbow: false },
         ..recipe.clone()
@@ -97,17 +95,10 @@ fn without_clusters(
 ) -> Result<Arc<Prepared>, Error> {
     let wrong = |error: Error| Error::parameter(error.to_string());
     let d = public.columns();
-    // A column that is clipped at quantiles would have most of a wide box at its two ends.
-    let clipped = |of: &Transform| {
-        let ends = Centres::new(2, d, [of.lower.as_slice(), of.upper.as_slice()].concat())?;
-        public.centres_to_original(&ends)
-    };
-    let ends = transform.map(clipped).transpose().map_err(wrong)?;
-    let (lower, upper) = ends.as_ref().map_or((public.lower(), public.upper()), |ends| (ends.row(0), ends.row(1)));
     let mut stream = Stream::new(seed, LABEL);
     let mut values = Vec::with_capacity(rows as usize * d);
     for _ in 0..rows {
-        let numbers = lower.iter().zip(upper).take(public.numbers());
+        let numbers = public.lower().iter().zip(public.upper()).take(public.numbers());
         values.extend(numbers.map(|(low, high)| low + stream.unit() * (high - low)));
         for count in public.categories() {
             let own = stream.below(*count as u64) as usize;
@@ -168,14 +159,6 @@ mod tests {
     }
 
     #[test]
-    fn references_are_directions_where_rows_are() {
-        let rows = drawn(&Domain::new(vec![-1.0, 0.0, 2.0], vec![1.0, 4.0, 6.0], Scaling::Direction).unwrap(), None);
-        assert!(rows.iter().all(|row| (row.iter().map(|x| x * x).sum::<f64>() - 1.0).abs() < 1e-12));
-        // The third column lies farthest from zero, and so it does in a direction.
-        assert!(mean(&rows, |row| row[2]) > 0.8, "{}", mean(&rows, |row| row[2]));
-    }
-
-    #[test]
     fn references_have_one_category_of_each_column() {
         let ones = [vec![0.5; 2], vec![0.5; 4]];
         let public = Domain::mixed(vec![0.0], vec![10.0], Scaling::Box, &ones).unwrap();
@@ -187,24 +170,5 @@ mod tests {
             assert!(often[..2].iter().all(|share| (share - 0.5).abs() < 0.05), "{often:?}");
             assert!(often[2..].iter().all(|share| (share - 0.25).abs() < 0.05), "{often:?}");
         }
-    }
-
-    #[test]
-    fn references_are_clipped_and_whitened_as_rows_are() {
-        let public = Domain::new(vec![0.0, 0.0], vec![10.0, 10.0], Scaling::Box).unwrap();
-        let whiten = Transform {
-            lower: vec![0.4, 0.0],
-            upper: vec![0.6, 1.0],
-            shift: vec![0.5, 0.5],
-            factor: vec![2.0, -3.0, 1.0],
-        };
-        let rows = drawn(&public, Some(&whiten));
-        // Taken back they fill the interval and the box, and no more.
-        let back = whiten.back(&Centres::new(rows.len(), 2, rows.as_slice().to_vec()).unwrap()).unwrap();
-        let back = Rows::new(back.as_slice().to_vec(), 2).unwrap();
-        assert!(back.iter().all(|row| (0.4 - 1e-9..0.6 + 1e-9).contains(&row[0])));
-        assert!(back.iter().all(|row| (-1e-9..1.0 + 1e-9).contains(&row[1])));
-        assert!((mean(&back, |row| (row[0] - 0.5).powi(2)) - 0.04 / 12.0).abs() < 0.000_5);
-        assert!((mean(&back, |row| (row[1] - 0.5).powi(2)) - 1.0 / 12.0).abs() < 0.01);
     }
 }

@@ -4,12 +4,11 @@ use super::{Member, Run};
 use ndarray::Array2;
 
 use crate::algorithm::{Algorithm, confined};
-use crate::method::{ClusterSizes, CurvePoint, Fit, Outcome, Shapes, Stability, mechanism};
+use crate::method::{ClusterSizes, CurvePoint, Fit, Outcome, Stability, mechanism};
 use crate::privacy::Noise;
 use crate::profile::Profile;
-use crate::shape::{extents, stretched};
 use crate::validity::Verdict;
-use crate::{Centres, Error, Indices, Transform, distance, metrics};
+use crate::{Centres, Error, Indices, distance, metrics};
 
 /// Restarts agree whose centres are all within this part of the least distance between two centres.
 const AGREE: f64 = 0.1;
@@ -21,32 +20,7 @@ impl Run {
         if verdict.collapsed {
             return f64::MAX;
         }
-        // A method with covariances has an objective of its own.
-        let own = self.members[at].iteration.fit().shapes.and_then(|s| s.log_likelihood.map(|l| -l).or(s.objective));
-        own.unwrap_or_else(|| self.objective_of(verdict))
-    }
-
-    /// Log-likelihood in the units of the questions, and BIC, of a member's mixture over so many rows.
-    pub(super) fn likelihood(&self, fit: &Fit, rows: f64) -> Option<(f64, f64)> {
-        let in_box = fit.shapes.as_ref()?.log_likelihood?;
-        // A density is per volume.
-        let log = in_box - rows * extents(&self.domain).iter().map(|extent| extent.ln()).sum::<f64>();
-        let (k, d) = (fit.centres.k() as f64, fit.centres.columns() as f64);
-        let parameters = k - 1.0 + k * d + k * d * (d + 1.0) / 2.0;
-        Some((log, parameters * rows.ln() - 2.0 * log))
-    }
-
-    /// Covariances of a member in working units of the public box.
-    fn shapes(&self, fit: &Fit) -> Option<Shapes> {
-        let mut shapes = fit.shapes.clone()?;
-        let likelihood = self.likelihood(fit, fit.weights.iter().sum());
-        shapes.log_likelihood = likelihood.map(|(log, _)| log);
-        let mut by = extents(&self.domain);
-        if let Some(transform) = &self.transform {
-            by.iter_mut().zip(&transform.factor).for_each(|(extent, factor)| *extent /= factor);
-        }
-        shapes.covariances.iter_mut().for_each(|matrix| *matrix = stretched(matrix, &by));
-        Some(shapes)
+        self.objective_of(verdict)
     }
 
     fn objective_of(&self, verdict: &Verdict) -> f64 {
@@ -76,30 +50,7 @@ impl Run {
 
     /// The member that the choice falls on; once all are judged.
     pub(super) fn chosen(&self) -> &Member {
-        &self.members[self.chosen_at()]
-    }
-
-    fn chosen_at(&self) -> usize {
-        self.best[self.recipe.choice.choose(&self.curve())]
-    }
-
-    /// The place of the K and restart that [`Run::stop_here`] hands over; it is the same in every copy of the run.
-    pub(crate) fn ends_with(&self) -> Result<usize, Error> {
-        let moved = |member: &Member| member.over || !member.iteration.fit().history.is_empty();
-        match self.best.is_empty() {
-            true => self.members.iter().position(moved).ok_or(Error::NoCentresYet),
-            false => Ok(self.chosen_at()),
-        }
-    }
-
-    /// Rounds that moved the centres of the K and restart at this place.
-    pub(crate) fn rounds_of(&self, at: usize) -> u32 {
-        self.members.get(at).map_or(0, |member| rounds(&member.iteration.fit()))
-    }
-
-    /// Whether the validity totals were given.
-    pub(crate) fn is_judged(&self) -> bool {
-        self.judged_over.is_some()
+        &self.members[self.best[self.recipe.choice.choose(&self.curve())]]
     }
 
     pub(super) fn outcome(&self) -> Result<Outcome, Error> {
@@ -119,7 +70,11 @@ impl Run {
     /// # Errors
     /// [`Error::NoCentresYet`] where no round has moved a centre.
     pub fn stop_here(&self) -> Result<Outcome, Error> {
-        let member = &self.members[self.ends_with()?];
+        let moved = |member: &&Member| member.over || !member.iteration.fit().history.is_empty();
+        let member = match self.best.is_empty() {
+            true => self.members.iter().find(moved).ok_or(Error::NoCentresYet)?,
+            false => self.chosen(),
+        };
         let mut outcome = self.outcome_of(member)?;
         if !member.over {
             outcome.notes.push(format!("the run ended after round {}, before its stop rule held", outcome.rounds));
@@ -182,7 +137,6 @@ impl Run {
         Ok(Outcome {
             centres,
             m: self.recipe.judge_m(),
-            shapes: self.shapes(&fit),
             clusters: self.clusters(member),
             n_total: verdict.map(|verdict| verdict.rows).or(fit.description.as_ref().map(|found| found.rows)),
             rounds: rounds(&fit),
@@ -192,7 +146,6 @@ impl Run {
             objective,
             objective_per_row: verdict.map_or(f64::INFINITY, |verdict| objective / verdict.rows as f64),
             transform: self.transform.clone(),
-            transform_error: self.transform_error.clone(),
             curve,
             questions: self.questions,
             notes,
@@ -206,13 +159,10 @@ impl Run {
             profile: self.profile(&fit.centres, verdict),
             candidates: self.candidates.as_ref().map(|points| points.count() as u32),
             off_means,
-            weight_of_a_row: (traits.typical.and(verdict))
-                .map(|verdict| fit.weights.iter().sum::<f64>() / verdict.rows as f64),
             local_centres: (traits.counts_local_centres && !fit.weights.is_empty()).then(|| fit.weights.clone()),
             pulled: fit.pulled,
             stability: self.stability(member),
             description: fit.description,
-            extrapolated: None,
         })
     }
 
@@ -238,11 +188,9 @@ impl Run {
         })
     }
 
-    /// What the columns have to do with the clusters: noise leaves nothing of it that has an error, and mixed columns are none of the
-    /// plan's.
+    /// What the columns have to do with the clusters: noise leaves nothing of it that has an error.
     fn profile(&self, centres: &Centres, verdict: Option<&Verdict>) -> Option<Profile> {
-        let mixes = self.transform.as_ref().is_some_and(Transform::mixes);
-        let verdict = verdict.filter(|_| !self.is_noisy() && !mixes)?;
+        let verdict = verdict.filter(|_| !self.is_noisy())?;
         let profile = Profile::of(centres, verdict)?;
         let Some(transform) = &self.transform else { return Some(profile) };
         let by: Vec<f64> = transform.factor.iter().map(|factor| 1.0 / factor).collect();
@@ -266,10 +214,6 @@ impl Run {
             return found.without_deviations("deviations: nobody knows how far noise moved them");
         }
         match &self.transform {
-            // A deviation of whitened columns is none of a column.
-            Some(transform) if transform.mixes() => {
-                found.without_deviations("deviations: whitened columns are mixtures of the plan's")
-            }
             Some(transform) => found.stretched(&transform.factor.iter().map(|factor| 1.0 / factor).collect::<Vec<_>>()),
             None => found,
         }
@@ -309,7 +253,6 @@ impl Run {
         match &self.transform {
             Some(transform) => {
                 let back = transform.back(centres).map_err(Error::implausible)?;
-                // Noise may leave a centre in the box of mixed columns, and outside that of the plan's.
                 Ok(if self.is_noisy() { confined(&back, &self.public) } else { back })
             }
             None => Ok(centres.clone()),

@@ -75,9 +75,9 @@ impl Columns {
     }
 }
 
-/// What is known of how much each cluster holds: rows, else memberships, else weights of a mixture.
+/// What is known of how much each cluster holds: rows, else memberships.
 fn shares(told: &Told) -> Option<Vec<Option<f64>>> {
-    let found = [told.rows(), told.mass.clone(), told.mixture()];
+    let found = [told.rows(), told.mass.clone()];
     let known = found.into_iter().find(|values| !values.is_empty() && values.iter().all(Option::is_some))?;
     let whole: f64 = known.iter().flatten().sum();
     (known.len() == told.centres.len() && whole > 0.0)
@@ -112,7 +112,7 @@ pub(super) fn at_a_glance(page: &mut Page, told: &Told, columns: &Columns) {
     };
     let of = |i: usize, from: &[Option<f64>]| from.get(i).copied().flatten();
     let exact = told.privacy.is_none();
-    let (mixture, sizes) = (told.mixture(), told.rows());
+    let sizes = told.rows();
     let known = |from: &[Option<f64>]| from.iter().any(Option::is_some);
     let mut series = Vec::new();
     if known(&sizes) {
@@ -140,13 +140,7 @@ pub(super) fn at_a_glance(page: &mut Page, told: &Told, columns: &Columns) {
         let names = series.iter().map(|(name, _)| (*name).to_owned()).collect();
         charts.push(Chart::new("Rows and memberships of each cluster", "rows", "", Plot::Bars(bars, names)));
     }
-    if known(&mixture) {
-        let values: Vec<f64> = mixture.iter().map(|share| share.unwrap_or(f64::NAN)).collect();
-        let groups = (0..values.len().min(60)).map(|i| format!("cluster {i}")).collect();
-        let plot = Plot::bars(groups, vec![("share".to_owned(), values)]);
-        charts.push(Chart::new("Share of each cluster in the mixture", "", "", plot));
-    }
-    if series.is_empty() && !known(&mixture) {
+    if series.is_empty() {
         page.paragraph("What the clusters hold is not in this file.");
     }
     let ranked = columns.ranked(told);
@@ -298,20 +292,10 @@ fn table(page: &mut Page, told: &Told, columns: &Columns) {
     }
 }
 
-/// Ellipses of what is known of a cluster's extent on two columns: half width, half height, tilt.
-fn extent(told: &Told, i: usize, (a, b): (usize, usize)) -> Option<(f64, f64, f64)> {
-    let d = told.columns.len();
-    if let Some(triangle) = told.shapes.as_ref().and_then(|shapes| shapes.covariances.get(i)) {
-        let at = |row: usize, column: usize| *triangle.get(row * (row + 1) / 2 + column)?;
-        if triangle.len() != d * (d + 1) / 2 {
-            return None;
-        }
-        let (first, second, both) = (at(a, a)?.sqrt(), at(b, b)?.sqrt(), at(a.max(b), a.min(b))?);
-        let tilt = if first * second > 0.0 { (both / (first * second)).clamp(-1.0, 1.0) } else { 0.0 };
-        return Some((DEVIATIONS * first, DEVIATIONS * second, tilt));
-    }
+/// An ellipse of what is known of a cluster's extent on two columns: half width and half height.
+fn extent(told: &Told, i: usize, (a, b): (usize, usize)) -> Option<(f64, f64)> {
     let deviations = told.deviations.get(i)?.as_ref()?;
-    Some((DEVIATIONS * (*deviations.get(a)?)?, DEVIATIONS * (*deviations.get(b)?)?, 0.0))
+    Some((DEVIATIONS * (*deviations.get(a)?)?, DEVIATIONS * (*deviations.get(b)?)?))
 }
 
 /// The centres on pairs of columns, with what is known of their extent; `clouds` are rows of the one who looks, by pair.
@@ -322,7 +306,7 @@ pub(super) fn pairs(page: &mut Page, told: &Told, columns: &Columns, clouds: &[V
     }
     let shares = shares(told);
     let shown = shown(told);
-    let mut extents = (0, 0);
+    let mut extents = 0;
     let charts: Vec<Chart> = pairs
         .iter()
         .enumerate()
@@ -340,8 +324,7 @@ pub(super) fn pairs(page: &mut Page, told: &Told, columns: &Columns, clouds: &[V
                 })
             };
             let spots: Vec<Spot> = shown.iter().filter_map(spot).collect();
-            extents.0 += spots.iter().filter(|spot| spot.ellipse.is_some()).count();
-            extents.1 += spots.len();
+            extents += spots.iter().filter(|spot| spot.ellipse.is_some()).count();
             let (a, b) = (&columns.names[pair.0], &columns.names[pair.1]);
             let title = format!("{} and {}", shortened(a, 40), shortened(b, 40));
             let clouds = clouds.get(at).cloned().unwrap_or_default();
@@ -349,15 +332,12 @@ pub(super) fn pairs(page: &mut Page, told: &Told, columns: &Columns, clouds: &[V
         })
         .collect();
     page.subpart("Columns in pairs");
-    let ellipses = match (&told.shapes, extents) {
-        (_, (0, _)) if shares.is_some() => {
+    let ellipses = match extents {
+        0 if shares.is_some() => {
             "The larger the circle, the more the cluster holds; how far its rows spread is not known."
         }
-        (_, (0, _)) => "How far the rows of a cluster spread is not known.",
-        (Some(_), _) => {
-            "An ellipse goes to two standard deviations of its cluster's own covariance; the mark is the centre."
-        }
-        (None, _) => {
+        0 => "How far the rows of a cluster spread is not known.",
+        _ => {
             "An ellipse goes to two standard deviations of the rows nearest to the centre in either column; whether it is tilted is not known."
         }
     };

@@ -4,10 +4,7 @@ use veilsum_charts::{Chart, Histogram, Page, Plot, page::Cell, text::percent};
 
 use crate::report::told::{Bin, Described, Numbers, Told};
 
-/// Columns whose correlations fit a table that can be read.
-const CORRELATED: usize = 12;
-
-/// Histograms, quantiles, categories, correlations.
+/// Histograms, quantiles, categories.
 pub(super) fn columns(page: &mut Page, told: &Told) {
     let Some(found) = &told.description else { return };
     page.part("Columns of numbers");
@@ -52,7 +49,6 @@ pub(super) fn columns(page: &mut Page, told: &Told) {
     page.charts(&charts);
     page.aside(&format!("Quantiles are read off the bins. Missing: {}.", found.missing.replace('`', "")));
     categories(page, told, found);
-    correlations(page, told, found);
 }
 
 fn missing(rows: Option<u64>) -> String {
@@ -73,37 +69,4 @@ fn categories(page: &mut Page, told: &Told, found: &Described) {
         });
         page.numbers(&["category", "rows", "share, %"], rows);
     }
-}
-
-fn correlations(page: &mut Page, told: &Told, found: &Described) {
-    let Some(table) = &found.correlations else { return };
-    page.part("Correlations");
-    let names: Vec<&str> = found.numbers.iter().map(|of| of.column.as_str()).collect();
-    let shown = |i: usize, j: usize, value: f64| match told.privacy {
-        _ if i == j => "1".to_owned(),
-        Some(_) => told.described(|of| *of.correlations.as_ref()?.get(i)?.get(j)?),
-        None => format!("{value:.3}"),
-    };
-    if names.len() <= CORRELATED {
-        let heads: Vec<&str> = std::iter::once("column").chain(names.iter().copied()).collect();
-        let rows = names.iter().zip(table).enumerate().map(|(i, (name, line))| {
-            let cell = |(j, value): (usize, &Option<f64>)| value.map_or("–".to_owned(), |value| shown(i, j, value));
-            let cells = line.iter().enumerate().map(cell).map(Cell::Text);
-            std::iter::once(Cell::from(*name)).chain(cells).collect::<Vec<_>>()
-        });
-        page.numbers(&heads, rows);
-        return;
-    }
-    let mut pairs = Vec::new();
-    for (i, line) in table.iter().enumerate() {
-        pairs.extend(line.iter().take(i).enumerate().filter_map(|(j, value)| Some((i, j, (*value)?))));
-    }
-    pairs.sort_by(|a, b| b.2.abs().total_cmp(&a.2.abs()));
-    page.paragraph("The strongest of all pairs; result.json has every one.");
-    let name = |i: usize| names.get(i).copied().unwrap_or_default();
-    let rows = pairs
-        .iter()
-        .take(20)
-        .map(|(i, j, value)| [Cell::from(format!("{} and {}", name(*i), name(*j))), Cell::Text(shown(*i, *j, *value))]);
-    page.numbers(&["columns", "correlation"], rows);
 }

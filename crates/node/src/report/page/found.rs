@@ -1,6 +1,5 @@
 //! What a run found, in sentences: how many groups, why so many, how good they are, and what speaks against them.
 
-use veilsum_charts::text::number;
 use veilsum_cluster::{method::Pick, warnings::KINDS};
 
 use super::reported::Reported;
@@ -169,15 +168,8 @@ pub(super) fn beware(told: &Told) -> Option<String> {
         } else {
             "Its centres had not come to rest."
         };
-        let estimated = told.extrapolated.as_ref().filter(|found| found.rounds > 0).map_or(String::new(), |found| {
-            format!(
-                " The totals of the last {} are estimated from earlier ones, with an error of {} on made-up rows.",
-                counted(found.rounds as usize, "round"),
-                found.held_out_error.map_or("unknown size".to_owned(), number)
-            )
-        });
         return Some(format!(
-            "This run stopped before its end, after {}: {}. {rest}{estimated} For a result to the end, run again when the same parties are there.",
+            "This run stopped before its end, after {}: {}. {rest} For a result to the end, run again when the same parties are there.",
             counted(early.round as usize, "round"),
             clean(&early.reason)
         ));

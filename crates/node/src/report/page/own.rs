@@ -31,12 +31,10 @@ const CLEAR: f64 = 0.5;
 pub struct Own {
     /// Row-major, in the model's columns and original units.
     rows: Vec<f64>,
-    /// The cluster with each row's highest membership, noise not counted.
+    /// The cluster with each row's highest membership.
     labels: Vec<usize>,
     /// Each row's highest membership.
     highest: Vec<f64>,
-    /// Rows that belong to the noise cluster more than to any other, where there is one.
-    noise: Option<usize>,
     /// Rows out of the model's box, from 0.
     outside: Vec<usize>,
     /// What was read.
@@ -67,21 +65,11 @@ impl Own {
         let within = model.columns.iter().map(|column| (column.lower, column.upper)).collect();
         let table = table::read(data, &TableSpec { within, clips: true, ..spec })?;
         let (tally, rows) = (table.tally(), table.values);
-        let k = model.k as usize;
-        let named =
-            |failure: Failure| Failure { message: format!("{}: {}", of.of.display(), failure.message), ..failure };
-        let all = model.assignment().map_err(named)?.memberships(rows.clone()).map_err(fail)?;
-        let (mut labels, mut highest, mut noise) = (Vec::new(), Vec::new(), model.has_noise().then_some(0));
-        for u in all.chunks_exact(k + usize::from(model.has_noise())) {
-            let label = largest(&u[..k], 1)[0];
-            labels.push(label);
-            highest.push(u[label]);
-            if let (Some(noise), Some(share)) = (&mut noise, u.get(k)) {
-                *noise += usize::from(*share > u[label]);
-            }
-        }
+        let all = model.memberships(rows.clone()).map_err(fail)?;
+        let each = all.chunks_exact(model.k as usize).map(|u| (largest(u, 1)[0], u));
+        let (labels, highest) = each.map(|(label, u)| (label, u[label])).unzip();
         let outside = outside(&rows, model);
-        Ok(Own { rows, labels, highest, noise, outside, tally })
+        Ok(Own { rows, labels, highest, outside, tally })
     }
 }
 
@@ -106,11 +94,9 @@ pub(super) fn section(page: &mut Page, all: &Reported, own: &Own, columns: &Colu
     }
     let unclear = own.highest.iter().filter(|highest| **highest < CLEAR).count();
     page.paragraph(&format!(
-        "{}. {} belong to no cluster with more than half of their membership.{} {} out of the box that the plan names.",
+        "{}. {} belong to no cluster with more than half of their membership. {} out of the box that the plan names.",
         counted(own.labels.len(), "row"),
         unclear,
-        own.noise
-            .map_or_else(String::new, |noise| format!(" {noise} belong to the noise cluster more than to any other.")),
         match own.outside.len() {
             0 => "None lies".to_owned(),
             1 => "1 lies".to_owned(),
@@ -128,8 +114,7 @@ pub(super) fn section(page: &mut Page, all: &Reported, own: &Own, columns: &Colu
         let all: Option<u64> = told.sizes.iter().copied().sum();
         Some(told.sizes.get(i).copied().flatten()? as f64 / all.filter(|all| *all > 0)? as f64)
     };
-    // Rows of clusters with covariances are not those that are nearest to their centres, which the result counts.
-    let compared = told.shapes.is_none() && (0..k).any(|i| whole(i).is_some());
+    let compared = (0..k).any(|i| whole(i).is_some());
     let bar = |i: usize| {
         let value = |share: Option<f64>| Value {
             value: share.unwrap_or(f64::NAN),

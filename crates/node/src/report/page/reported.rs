@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use serde_json::Value;
 
-use crate::report::told::{Estimated, Stopped, Told};
+use crate::report::told::{Stopped, Told};
 use crate::{
     agreed::Federation,
     documents::{self, Columns},
@@ -273,9 +273,6 @@ fn of_model(model: &Model) -> Told {
             lost: early.lost,
             refused: early.refused,
         }),
-        extrapolated: model
-            .extrapolated
-            .map(|found| Estimated { rounds: found.rounds, held_out_error: Some(found.held_out_error) }),
         plan_hash: model.plan.clone(),
         ..Told::default()
     }

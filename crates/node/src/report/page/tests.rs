@@ -260,14 +260,11 @@ fn a_run_that_stopped_says_so_on_top_and_who_was_lost() {
     let place = Place::new("early");
     let mut early = result(3, 2, 5, "c");
     early["ended_early"] = json!({"round": 2, "at_rest": false, "reason": "a site left <b>", "lost": ["c site 0"], "refused": [], "more": 1});
-    early["extrapolated"] =
-        json!({"rounds": 2, "held_out_error": 1e-7, "gate": 1e-3, "at_rest": true, "index_error": null});
     early["converged"] = json!(false);
     early["departures"] = json!([{"site": "c site 0", "question": 1, "why": null}]);
     let html = checked(&place.put("result.json", &early), None);
     assert!(html.contains("This run stopped before its end, after 2 rounds: a site left &lt;b&gt;."));
     assert!(html.contains("lost: gone, silent, or left out because it broke a rule") && html.contains("never"));
-    assert!(html.contains("are estimated from earlier ones"));
 }
 
 #[test]
@@ -285,7 +282,7 @@ fn what_is_drowned_in_noise_or_missing_is_left_out_and_said() {
     assert!(html.contains("(5, 1e-6)-differentially private"));
     // What a site knows that ran no copy of the method.
     let few = json!({"method": "fcm", "k": 1, "m": 2.0, "centres": [[1.0]], "columns": ["x"], "converged": null,
-        "ended_early": null, "extrapolated": null, "plan_hash": "00", "standardisation": null, "traffic": {}});
+        "ended_early": null, "plan_hash": "00", "standardisation": null, "traffic": {}});
     assert!(checked(&place.put("result.json", &few), None).contains("does not say whether the run converged"));
 }
 
@@ -319,10 +316,9 @@ fn described_columns_have_a_page_of_their_own() {
     };
     described["method"] = json!("describe");
     described["description"] = json!({"rows": 40, "missing": "not counted", "numbers": [number("a"), number(NASTY)],
-        "categories": [{"column": NASTY, "counts": [{"category": NASTY, "rows": 4, "share": 0.1}]}],
-        "correlations": [[1.0, 0.25], [0.25, null]]});
+        "categories": [{"column": NASTY, "counts": [{"category": NASTY, "rows": 4, "share": 0.1}]}]});
     let html = checked(&place.put("result.json", &described), None);
-    assert!(html.contains("Nobody looked for groups") && html.contains("median 1") && html.contains("0.250"));
+    assert!(html.contains("Nobody looked for groups") && html.contains("median 1"));
     assert!(!html.contains("Where the clusters are"));
 }
 
@@ -368,35 +364,6 @@ fn a_model_is_taken_with_its_result_and_no_other() {
     fs::write(&data, "c column 0,c column 1\n1,1\n").unwrap();
     let failure = Own::read(&all, &data, None).err().expect("no model");
     assert!(failure.advice.contains("model.json of the same run"));
-}
-
-/// Rows are assigned by the rule of the method, and by no other where the model does not hold it.
-#[test]
-fn own_rows_are_assigned_as_the_method_does() {
-    let place = Place::new("own-rule");
-    let data = place.0.join("rows.csv");
-    fs::write(&data, "c column 0,c column 1\n0.01,0.3\n1.9,1.9\n").unwrap();
-    let read = |model: &Value| {
-        let mut result = result(2, 2, 5, "c");
-        (result["method"], result["model_digest"]) = (model["method"].clone(), digest(model).into());
-        place.put("model.json", model);
-        let all = Reported::read(&place.put("result.json", &result)).unwrap();
-        Own::read(&all, &data, None).map(|own| page(&all, Some(&own)).html())
-    };
-    for (method, lacking) in
-        [("gk", "covariances"), ("gmm", "covariances"), ("fcm-noise", "distance"), ("pcm", "distance")]
-    {
-        let mut model = model(2, 2);
-        model["method"] = method.into();
-        let failure = read(&model).expect_err("nothing to assign by");
-        assert!(failure.message.contains(lacking) && failure.advice.contains("make the run again"), "{failure}");
-        model[if lacking == "distance" { "distance" } else { "covariances_working" }] = match lacking {
-            "distance" => json!(0.1),
-            _ => json!([[0.05, 0.04, 0.05], [0.05, -0.04, 0.05]]),
-        };
-        let html = read(&model).unwrap();
-        assert_eq!(html.contains("1 belong to the noise cluster"), method == "fcm-noise", "{method}");
-    }
 }
 
 #[test]

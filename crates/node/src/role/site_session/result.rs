@@ -85,8 +85,7 @@ impl SiteSession {
             Model::new(&self.config.party.federation.work, &self.config.party.federation.terms.hash(), &centres, None)
                 .map_err(|e| e.to_string())?;
         let same = (&ours.method, ours.m.to_bits(), &ours.columns, &ours.categorical, ours.scaling, &ours.plan)
-            == (&model.method, model.m.to_bits(), &model.columns, &model.categorical, model.scaling, &model.plan)
-            && ours.distance == model.distance;
+            == (&model.method, model.m.to_bits(), &model.columns, &model.categorical, model.scaling, &model.plan);
         if !same || model.standardisation.is_some() != self.config.party.federation.work.recipe.prepares() {
             return Err("it is not one of this plan".into());
         }

@@ -198,14 +198,6 @@ fn a_header_in_another_place_is_told() {
     assert!(refused("sep=:\nage:bmi\n30:21\n", &all()).contains("none of comma, semicolon"));
 }
 
-/// A row without a direction is named where it stands.
-#[test]
-fn a_row_without_a_direction_is_told_by_its_line() {
-    let spec = TableSpec { direction: true, ..spec(&["a", "b"], None) };
-    let error = refused("a,b\n1,0\n\n0,0\n0,3\n-1,0\n", &spec);
-    assert!(error.starts_with("site.csv, line 4: the row is nothing but zeros, which have no direction"), "{error}");
-}
-
 #[test]
 fn a_folder_is_read_without_copies() {
     let folder = Folder::new("copies");
