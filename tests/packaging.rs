@@ -1,9 +1,9 @@
 //! What a package brings beside the program: configurations that the program takes, units that shut a party in.
 
-use std::{fs, path::PathBuf, process::Command};
+use std::{fs, path::PathBuf, process::Command, time::Duration};
 
 use serde_json::{Value, json};
-use veilsum_testkit::program::{Folder, veilsum};
+use veilsum_testkit::program::{Folder, start_in, veilsum};
 
 fn packaging(file: &str) -> PathBuf {
     PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("packaging").join(file)
@@ -36,12 +36,11 @@ fn the_example_configurations_are_taken() {
 fn the_example_of_columns_reads_the_example_of_rows() {
     let folder = Folder::fresh();
     let written = fs::read_to_string(packaging("examples/advanced/site.toml")).expect("an example");
-    let site = folder.write("site.toml", &written.replace("/srv/lake/admissions/*.parquet", "rows.csv"));
+    folder.write("site.toml", &written.replace("/srv/lake/admissions/*.parquet", "rows.csv"));
     folder.write("columns.toml", &fs::read_to_string(packaging("examples/advanced/columns.toml")).expect("an example"));
-    let text = "Alter in Jahren,weight,sex,ward,outcome\n34,154,w,a,0\n51,180,m,b,0\n17,140,w,a,1\n44,166,m,c,0\n";
-    let rows = folder.write("rows.csv", text);
-    let args = ["check", "--roster", &folder.path("roster.toml"), "--data", &rows, "--policy", &site];
-    let told = veilsum(&args).expect(0);
+    let text = "age,pounds,sex,ward,outcome\n34,154,w,a,0\n51,180,m,b,0\n17,140,w,a,1\n44,166,m,c,0\n";
+    folder.write("rows.csv", text);
+    let told = start_in(&folder.0, &["check", "--policy", "site.toml"]).wait(Duration::from_secs(60)).expect(0);
     assert!(told.stdout.contains("sex"), "{}", told.text());
 }
 

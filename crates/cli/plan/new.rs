@@ -45,7 +45,7 @@ pub(crate) struct NewArgs {
     pub expected_rows: Option<u64>,
     /// What the columns are [default: columns.toml beside the roster, if it is there]
     #[arg(long = "columns", value_name = "FILE")]
-    pub columns: Option<PathBuf>,
+    pub columns_file: Option<PathBuf>,
     /// Propose it to all members, and begin the run if nobody refuses, as `plan propose --start` does
     #[arg(long)]
     pub start: bool,
@@ -75,7 +75,7 @@ pub(crate) struct CheckArgs {
 pub(super) fn new(args: &NewArgs, json: bool) -> Result<(), Failure> {
     let roster = load_roster(&args.roster)?;
     let columns =
-        args.columns.as_deref().map_or_else(|| columns_beside(&args.roster), |of| load_columns(of).map(Some))?;
+        args.columns_file.as_deref().map_or_else(|| columns_beside(&args.roster), |of| load_columns(of).map(Some))?;
     let sign = Signing::of(args.key.as_ref(), &args.roster, &roster)?;
     let federation = made(args, roster, columns)?;
     let folder = args.roster.parent().unwrap_or(Path::new(""));

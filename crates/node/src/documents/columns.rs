@@ -98,6 +98,9 @@ fn parse(path: &Path, text: &str) -> Result<Columns, Failure> {
     let found: Columns = parse_document(path, text, FORMAT, next)?;
     let (numbers, categorical) = found.of_plan(|_| USUAL_WEIGHT);
     columns::check(&numbers, &categorical).map_err(refused)?;
+    if let Some(Column { name, lower, upper }) = numbers.iter().find(|of| of.lower.total_cmp(&of.upper).is_ge()) {
+        return Err(refused(format!("the range of the column {name:?}, {lower} to {upper}, has no inside")));
+    }
     checked(RowRules { marks: found.marks.clone(), ..RowRules::default() })
         .map_err(|why| refused(why.trim_start_matches("rows.").to_owned()))?;
     Ok(found)

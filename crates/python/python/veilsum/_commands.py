@@ -55,7 +55,7 @@ def options(named: Mapping[str, Any]) -> list[str]:
 
 
 #: Options of ``veilsum plan new``; whatever else is said of a plan is a setting.
-_OF_PLANS = ("roster", "key", "out", "schema", "method", "k", "exact", "rho", "expected_rows", "seed", "columns", "categories", "html")
+_OF_PLANS = ("roster", "key", "out", "method", "k", "exact", "rho", "expected_rows", "seed", "columns", "categories", "html")
 
 
 def settings(named: Mapping[str, Any]) -> dict[str, Any]:
