@@ -61,18 +61,18 @@ def targets(results):
     rows = []
 
     def say(what, measured, met):
-        rows.append([what, measured, "met" if met else "**missed**"])
+        rows.append(f"{'met' if met else '**missed**'}: {what} ({measured})")
 
     if found := verdict(results, "FastLloyd", lambda name, found: name in SUITE):
-        say("FastLloyd on its suite: never worse", f"worse in {found[0] - found[1]} of {found[0]} cells", found[1] == found[0])
+        say("against FastLloyd on its suite never worse", f"worse in {found[0] - found[1]} of {found[0]} cells", found[1] == found[0])
     if found := verdict(results, "FastLloyd", suite):
-        say("FastLloyd on its suite where useful: twice as near, in the median", f"{found[3]:.1f} times", found[3] >= 2)
+        say("against FastLloyd on its suite, useful cells: twice as near in the median", f"{found[3]:.1f} times", found[3] >= 2)
     for other in OTHERS[1:]:
         if found := verdict(results, other):
             count, ahead, worse, _ = found
-            say(f"{other}: never more than 5 % worse", f"worse in {worse} of {count} cells", worse == 0)
-            say(f"{other}: ahead in 70 % of the cells", f"{100 * ahead / count:.0f} %", ahead >= 0.7 * count)
-    return table(["target", "measured", ""], rows)
+            say(f"against {other} never more than 5 % worse", f"worse in {worse} of {count} cells", worse == 0)
+            say(f"against {other} ahead in 70 % of cells", f"{100 * ahead / count:.0f} %", ahead >= 0.7 * count)
+    return "\n".join(f"- {row}" for row in rows)
 
 
 def losses(results):
