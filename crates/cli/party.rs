@@ -10,7 +10,7 @@ use std::{
 use clap::{Args, ValueEnum};
 use veilsum_node::{
     carrier::{self, Address, Carrier, Transport},
-    documents::{self, Federation, Handed, Offered, RowsFrom, SitePolicy, load_identity},
+    documents::{self, Federation, HANDED, Handed, Offered, RowsFrom, SitePolicy, load_identity},
     error::{Code, Failure},
     files, report,
     role::{
@@ -79,7 +79,7 @@ impl Own {
             return site.rows_from(self.data.as_deref(), file, key);
         }
         as_they_are(&site.rows)?;
-        Ok(RowsFrom { rules: site.rows.clone(), handed: self.handed.clone(), ..RowsFrom::default() })
+        Ok(RowsFrom { data: HANDED.into(), handed: self.handed.clone(), ..RowsFrom::default() })
     }
 }
 

@@ -34,9 +34,6 @@ pub(crate) fn stamp(file: &Path) -> String {
 
 /// The same of rows, which may be in several files.
 fn stamp_of_rows(rows: &RowsFrom) -> String {
-    if rows.handed.is_some() {
-        return rows.place();
-    }
     let files = table::files_of(&rows.data).unwrap_or_default();
     let stamps: Vec<u8> =
         files.iter().flat_map(|file| format!("{} {}\n", file.display(), stamp(file)).into_bytes()).collect();

@@ -45,7 +45,7 @@ pub use pinned::{Changes, Pinned, Standing};
 pub use plan::{edited_plan, load_plan, write_plan};
 pub use plan_keys::PLAN_KEYS;
 pub use roster::{load_roster, load_signed_roster, write_roster};
-pub use rows::{HandOver, Handed, Reading, RowsFrom, header_of, reading_of, rules_said};
+pub use rows::{HANDED, HandOver, Handed, Reading, RowsFrom, header_of, reading_of, rules_said};
 pub use site::{SitePolicy, keep_policy, load_policy, policy_of};
 
 use veilsum_federation::error::Failure;
@@ -153,12 +153,12 @@ impl Loaded {
 pub fn load_rows(federation: &Federation, from: impl Into<RowsFrom>) -> Result<Loaded, Failure> {
     let from = from.into();
     if let Some(Handed(hand_over)) = &from.handed {
-        return hand_over(federation, &from);
+        return hand_over(federation);
     }
     read_often(&from)?;
     let table = table::read(&from.data, &spec_of(federation, &from)?)?;
     let tally = table.tally();
-    let (rows, origin) = ready(federation, &from, table)?;
+    let (rows, origin) = ready(federation, &from.data, table)?;
     let rows = rows.with_missing(tally.missing(&federation.work.categorical))?;
     Ok(Loaded { rows: Arc::new(rows), origin, tally: Some(tally) })
 }
@@ -168,13 +168,13 @@ pub fn load_rows(federation: &Federation, from: impl Into<RowsFrom>) -> Result<L
 ///
 /// # Errors
 /// A [`Failure`] that names the row; as [`load_rows`].
-pub fn rows_in_memory(federation: &Federation, values: &[f64], from: &RowsFrom) -> Result<Loaded, Failure> {
+pub fn rows_in_memory(federation: &Federation, values: &[f64]) -> Result<Loaded, Failure> {
     let work = &federation.work;
     let (columns, categorical) = (work.names(), Vec::new());
     let of_file = spec_of(federation, &RowsFrom::default())?;
     let table = table::read_given(values, &TableSpec { columns, categorical, ..of_file })?;
     let tally = table.tally();
-    let (rows, origin) = ready(federation, from, table)?;
+    let (rows, origin) = ready(federation, Path::new(HANDED), table)?;
     Ok(Loaded { rows: Arc::new(rows), origin, tally: Some(tally) })
 }
 
@@ -220,10 +220,10 @@ fn read_often(from: &RowsFrom) -> Result<(), Failure> {
     Err(Failure::input(what, next))
 }
 
-fn ready(federation: &Federation, from: &RowsFrom, table: Table) -> Result<(Prepared, Origin), Failure> {
+fn ready(federation: &Federation, data: &Path, table: Table) -> Result<(Prepared, Origin), Failure> {
     let work = &federation.work;
     let domain = work.domain()?;
-    let fault = |e: ClusterError| in_file(&from.data, e.into());
+    let fault = |e: ClusterError| in_file(data, e.into());
     let rows = Rows::new(table.values, domain.columns()).map_err(fault)?;
     let prepared = Prepared::new(&rows, &domain, work.out_of_box).map_err(fault)?;
     Ok((prepared, Origin::new(work.names(), rows)))

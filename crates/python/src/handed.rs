@@ -26,7 +26,7 @@ use crate::{
 
 /// What `rows(planned)` hands over: an array, n x d, or an object that has rows elsewhere (`veilsum.spark.Frame`).
 pub(crate) fn handed(rows: Py<PyAny>) -> Handed {
-    Handed(Arc::new(move |federation, from| {
+    Handed(Arc::new(move |federation| {
         let found = Python::attach(|py| -> PyResult<Result<Vec<f64>, Py<PyAny>>> {
             let found = rows.bind(py).call1((Planned(federation.clone()),))?;
             Ok(match found.extract::<PyReadonlyArray2<'_, f64>>() {
@@ -35,7 +35,7 @@ pub(crate) fn handed(rows: Py<PyAny>) -> Handed {
             })
         });
         match found.map_err(|e| failed(&e))? {
-            Ok(values) => documents::rows_in_memory(federation, &values, from),
+            Ok(values) => documents::rows_in_memory(federation, &values),
             Err(frame) => Elsewhere::open(federation, frame),
         }
     }))

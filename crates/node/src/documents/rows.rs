@@ -25,12 +25,15 @@ const MAX_SOURCE: usize = 4096;
 #[derive(Clone)]
 pub struct Handed(pub Arc<HandOver>);
 
+/// What such rows are called.
+pub const HANDED: &str = "the rows that were handed over";
+
 /// What the rows are under a plan.
-pub type HandOver = dyn Fn(&Federation, &RowsFrom) -> Result<Loaded, Failure> + Send + Sync;
+pub type HandOver = dyn Fn(&Federation) -> Result<Loaded, Failure> + Send + Sync;
 
 impl fmt::Debug for Handed {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("rows that were handed over")
+        f.write_str(HANDED)
     }
 }
 
@@ -45,7 +48,7 @@ pub struct RowsFrom {
     pub list: Option<PathBuf>,
     /// Where the site keeps the secret by which rows of a person are put in order (mode 0600).
     pub persons: Option<PathBuf>,
-    /// The program that hands them over; `data` is empty then.
+    /// The program that hands them over; `data` is what they are called then.
     pub handed: Option<Handed>,
     /// Stops whoever reads them.
     pub halt: Halt,
@@ -54,10 +57,7 @@ pub struct RowsFrom {
 impl RowsFrom {
     /// Where they are, for people.
     pub fn place(&self) -> String {
-        match self.handed {
-            Some(_) => "the rows that were handed over".into(),
-            None => self.data.display().to_string(),
-        }
+        self.data.display().to_string()
     }
 
     /// The secret by which rows of a person are put in order, where they are cut to so many. It is made where there is none.
