@@ -45,7 +45,7 @@ pub use pinned::{Changes, Pinned, Standing};
 pub use plan::{edited_plan, load_plan, write_plan};
 pub use plan_keys::PLAN_KEYS;
 pub use roster::{load_roster, load_signed_roster, write_roster};
-pub use rows::{HANDED, HandOver, Handed, Reading, RowsFrom, header_of, reading_of, rules_said};
+pub use rows::{HANDED, HandOver, Handed, Loaded, Reading, RowsFrom, header_of, reading_of, rules_said};
 pub use site::{SitePolicy, keep_policy, load_policy, policy_of};
 
 use veilsum_federation::error::Failure;
@@ -55,7 +55,6 @@ pub use veilsum_federation::{
 };
 
 use crate::{
-    answerer::Answerer,
     files::Existing,
     plan::OutOfBox,
     release::{ClusterError, Origin, Prepared, Rows},
@@ -124,26 +123,6 @@ pub fn found(folder: &Path, name: &str, aggregators: [(&str, &str); 2], sites: &
     write_roster(folder.join("roster.toml"), &roster.clone().sign(&keys[0].1)?)?;
     Pinned::change(&keys[0].0, |pinned| pinned.roster = Some(roster.clone()))?;
     Ok(roster)
-}
-
-/// A site's rows, ready to answer.
-pub struct Loaded {
-    /// Whoever answers: the rows, or a program that has them elsewhere.
-    pub rows: Arc<dyn Answerer>,
-    /// The rows as they stand where they are, by which a ledger knows them again.
-    pub origin: Origin,
-    /// What was read; nothing of rows that are elsewhere.
-    pub tally: Option<Tally>,
-}
-
-impl Loaded {
-    /// Rows that the policy's `max_rows` is about: those that count, and all that were read where the plan asks how many lack a value.
-    pub fn rows_asked(&self, federation: &Federation) -> u64 {
-        let recipe = &federation.work.recipe;
-        let asks = recipe.algorithm.traits().describes.is_some() && recipe.noise.is_none();
-        let read = self.tally.as_ref().filter(|_| asks).map_or(0, |tally| tally.rows);
-        self.rows.rows().max(read)
-    }
 }
 
 /// A site's rows from where they are, or whoever answers in their place.

@@ -11,15 +11,37 @@ use serde::Serialize;
 use toml::{Table, Value};
 use veilsum_cluster::privacy::MOST_ROWS_OF_A_PERSON;
 
-use super::{Federation, Loaded};
 use crate::table::spelling::{normal, yes_or_no};
 use crate::{
+    answerer::Answerer,
     error::{Code, Failure},
-    table::{self, Halt, Meaning, PersonKey, RowRules},
+    release::Origin,
+    table::{self, Halt, Meaning, PersonKey, RowRules, Tally},
 };
+use veilsum_federation::agreed::Federation;
 
 /// Bytes of a source's name at most.
 const MAX_SOURCE: usize = 4096;
+
+/// A site's rows, ready to answer.
+pub struct Loaded {
+    /// Whoever answers: the rows, or a program that has them elsewhere.
+    pub rows: Arc<dyn Answerer>,
+    /// The rows as they stand where they are, by which a ledger knows them again.
+    pub origin: Origin,
+    /// What was read; nothing of rows that are elsewhere.
+    pub tally: Option<Tally>,
+}
+
+impl Loaded {
+    /// Rows that the policy's `max_rows` is about: those that count, and all that were read where the plan asks how many lack a value.
+    pub fn rows_asked(&self, federation: &Federation) -> u64 {
+        let recipe = &federation.work.recipe;
+        let asks = recipe.algorithm.traits().describes.is_some() && recipe.noise.is_none();
+        let read = self.tally.as_ref().filter(|_| asks).map_or(0, |tally| tally.rows);
+        self.rows.rows().max(read)
+    }
+}
 
 /// Rows that a program has in place of a file, and hands over for a plan.
 #[derive(Clone)]
