@@ -47,7 +47,6 @@ mod scale;
 mod second_implementation;
 mod service;
 mod signed_results;
-mod spec_round;
 #[cfg(unix)]
 mod state_files;
 mod status;

@@ -32,4 +32,3 @@ mod vectors_joining;
 mod vectors_met;
 mod vectors_policy;
 mod vectors_release;
-mod worked_round;
