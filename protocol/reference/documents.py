@@ -38,7 +38,7 @@ def check_name(name):
 
 
 def check_roster(roster):
-    """[ROS-1] to [ROS-4]."""
+    """[ROS-1], [ROS-2], [ROS-4], [KEY-2]."""
     if not MIN_SITES <= len(roster["sites"]) <= MAX_SITES:
         raise Refused("ROS-1", "too few or too many sites")
     check_name(roster["name"])

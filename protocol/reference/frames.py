@@ -117,7 +117,7 @@ def make(identity, session, kind, context, rest):
 
 
 def parse_header(header):
-    """[FRM-1] to [FRM-3]: kind and length of the body."""
+    """[FRM-1], [FRM-3], [FRM-6]: kind and length of the body."""
     version, number = int.from_bytes(header[:2], "little"), int.from_bytes(header[2:4], "little")
     length = int.from_bytes(header[4:8], "little")
     if version != VERSION:

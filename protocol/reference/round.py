@@ -26,7 +26,7 @@ class SiteRound:
     """`stage` is one of asked, masked, checked, released, and only ever moves to the right, or burned (section 9.2)."""
 
     def __init__(self, env, deck, ctx, ask, last_cohort, last_context):
-        """[RND-1] to [RND-6], [POL-1], [REL-4]."""
+        """[RND-1], [RND-2], [RND-4] to [RND-6], [POL-1], [REL-4]."""
         self.env, self.deck, self.ctx, self.stage, self.alive, self.sent = env, deck, ctx, "asked", None, None
         self.cohort, self.slot, self.words = ask["cohort"], ask["slot"], ask["words"]
         self.told = False
@@ -116,7 +116,7 @@ class SiteRound:
         return frames.inputs_hash([self.inputs[s] for s in self.alive])
 
     def check(self):
-        """[CON-2] to [CON-3]: context and message of the ConsistencyCheck."""
+        """[CON-2], [CON-3]: context and message of the ConsistencyCheck."""
         assert self.stage not in ("released", "burned")
         self.stage = "checked"
         seeds = [{"missing": w, "seed": self.seed(w)} for w in without(self.cohort, self.alive)]

@@ -145,7 +145,7 @@ pub fn check_version(header: &[u8; HEADER]) -> Result<(), Error> {
     Err(Error::malformed("frame", what, Rule::Frm1))
 }
 
-/// Reads a header: which kind, and how many bytes of body follow ([FRM-1] to [FRM-3]).
+/// Reads a header: which kind, and how many bytes of body follow ([FRM-1], [FRM-3], [FRM-6]).
 ///
 /// # Errors
 /// `Error::Malformed` for another version (both are named), an unknown kind, or a length over the kind's limit.

@@ -69,7 +69,7 @@ pub struct SignedRoster {
 const LABEL: &str = "roster";
 
 impl Roster {
-    /// Checks names, keys and sizes ([ROS-1] to [ROS-4]).
+    /// Checks names, keys and sizes ([ROS-1], [ROS-2], [ROS-4], [KEY-2]).
     ///
     /// # Errors
     /// `Error::Invalid` naming the member at fault.

@@ -197,7 +197,6 @@ rules! {
     Qry7 "QRY-7" "13.6"
     Qry8 "QRY-8" "13.6"
     Qry9 "QRY-9" "13.7"
-    Qry10 "QRY-10" "13.8"
     Noi1 "NOI-1" "17.1"
     Noi2 "NOI-2" "17.1"
     Noi3 "NOI-3" "17.2"

@@ -74,7 +74,7 @@ pub(crate) enum Step {
 }
 
 impl Round {
-    /// [RND-1] to [RND-6], [POL-1], [REL-4]: an ask that follows from what this site already knows.
+    /// [RND-1], [RND-2], [RND-4] to [RND-6], [POL-1], [REL-4]: an ask that follows from what this site already knows.
     pub(crate) fn open(
         env: &Env,
         deck: &Deck,
@@ -294,7 +294,7 @@ impl Round {
         fits && alive.is_sorted_by(|a, b| a < b)
     }
 
-    /// [MSK-1] to [MSK-4]: masks `values` for this context. The caller persists the digest before the vector leaves.
+    /// [MSK-1], [MSK-3], [MSK-4]: masks `values` for this context. The caller persists the digest before the vector leaves.
     pub(crate) fn mask(&mut self, env: &Env, deck: &Deck, values: &mut [u64]) -> Result<MaskedFrame, Error> {
         if !self.awaits_answer() || self.is_burned() {
             return Err(Error::ApiMisuse("this round has its answer already"));
@@ -384,7 +384,7 @@ impl Round {
         ))
     }
 
-    /// [CON-2] to [CON-3]: the signature is the frame's, over this context and exactly these survivors; with it go
+    /// [CON-2], [CON-3]: the signature is the frame's, over this context and exactly these survivors; with it go
     /// the seeds of this round towards everybody of the cohort who is not among them.
     pub(crate) fn check(&mut self, deck: &Deck, named: Named) -> Result<(Hash, ConsistencyCheck), Error> {
         if matches!(self.stage, Stage::Released { .. } | Stage::Burned { .. }) {
