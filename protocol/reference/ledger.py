@@ -3,7 +3,6 @@
 import json
 
 from codec import F64, HASH, NOTHING, TEXT, U8, U16, U32, U64, Enum, Int, List, Option, Struct, encode
-from history import REKEY, recovered, state
 from identity import Identity
 from met import and_one
 from release import block_id
@@ -19,7 +18,7 @@ PROBED = Struct(
 )  # fmt: skip
 ANSWER = Struct(kind=TEXT, question=HASH, scalars=U64, nano_rho=Option(U64), drawn=Option(HASH))
 COLUMNS = List(Struct(name=TEXT, values=HASH))
-NOTE = Enum(columns=COLUMNS, changed=COLUMNS, separate=COLUMNS, undone=NOTHING, rekeyed=REKEY, renamed=REKEY, agreed=NOTHING,
+NOTE = Enum(columns=COLUMNS, changed=COLUMNS, separate=COLUMNS, undone=NOTHING, agreed=NOTHING,
             reserved=Struct(nano_rho=U64, until=U64),
             met=Struct(deck=U32, members=List(Struct(key=HASH, number=U64, link=HASH))))  # fmt: skip
 BEFORE = dict(
@@ -58,8 +57,6 @@ def line(entry, signature):
         if name == "discloses":
             return x[0]
         if name == "note":
-            if x[0] in ("rekeyed", "renamed"):
-                return {x[0]: {k: plain("", v) for k, v in x[1].items()}}
             if x[0] == "reserved":
                 return {x[0]: x[1]}
             if x[0] == "met":
@@ -272,51 +269,6 @@ def chains():
     yield case("cut short", good[:-1] + [good[-1][:-1]], rule="LED-6", entry=LENGTH - 1)
 
 
-def handed_over():
-    """[LED-9]: chains in which the owner has a new key from entry 8 on."""
-    old, new, other, third = (Identity(H("seed of a ledger", bytes([n]))) for n in range(4))
-    rekey, another = state("vectors", "site-1", old, new), state("vectors", "site-2", other, third)
-
-    def chain(*notes, signers=(old,) * 8 + (new,) * 6):
-        lines, previous = [], bytes(32)
-        for n, signer in enumerate(signers):
-            e = entry(n, previous)
-            if 7 <= n < 7 + len(notes):
-                e["note"] = notes[n - 7]
-            previous = link(e)
-            lines.append(line(e, sign(signer, e)))
-        return lines, previous
-
-    def case(name, key, lines, **found):
-        return {"function": "chain", "name": name, "key": key.public, "text": "".join(lines), **found}
-
-    rekeyed, renamed = ("rekeyed", rekey), ("renamed", another)
-    lines, last = chain(rekeyed, renamed)
-    for whose, key in ("old", old), ("new", new):
-        yield case(f"handed over, by the {whose} key", key, lines, entries=LENGTH, link=last)
-    yield case("handed over, by another's key", other, lines, rule="LED-3", entry=0)
-    twice = [rekeyed, ("rekeyed", state("vectors", "site-1", new, third))]
-    lines, last = chain(*twice, signers=(old,) * 8 + (new,) + (third,) * 5)
-    for key in (old, new, third):
-        yield case("handed over twice", key, lines, entries=LENGTH, link=last)
-    lines, last = chain(renamed, signers=(old,) * LENGTH)
-    yield case("another's new key", old, lines, entries=LENGTH, link=last)
-    yield case("the old key again", old, chain(rekeyed, signers=(old,) * 9)[0], rule="LED-3", entry=8)
-    yield case("the new key too early", old, chain(rekeyed, signers=(old,) * 7 + (new,))[0], rule="LED-3", entry=7)
-    lost = ("rekeyed", recovered("vectors", "site-1", old, new))
-    lines, last = chain(lost, signers=(old,) * 7 + (new,) * 7)
-    for whose, key in ("old", old), ("new", new):
-        yield case(f"recovered, by the {whose} key", key, lines, entries=LENGTH, link=last)
-    yield case("recovered, by the lost key", old, chain(lost, signers=(old,) * 8)[0], rule="LED-3", entry=7)
-    forged = {**another, "old": old.public}
-    for name, note in [
-        ("another's new key for the owner's", ("rekeyed", another)),
-        ("the owner's new key for another's", ("renamed", rekey)),
-        ("a new key that the old one did not sign", ("rekeyed", forged)),
-    ]:
-        yield case(name, old, chain(note, signers=(old,) * 8)[0], rule="LED-9", entry=7)
-
-
 def answers():
     """[LED-11]."""
     answered = {"number": 0, "link": bytes(32)}
@@ -328,4 +280,4 @@ def answers():
 
 
 def ledger_cases():
-    return "Ledgers (section 11): a bad chain names the rule and the entry.", [*chains(), *handed_over(), *answers()]
+    return "Ledgers (section 11): a bad chain names the rule and the entry.", [*chains(), *answers()]
