@@ -159,7 +159,7 @@ impl Identity {
         Identity { key: SigningKey::from_bytes(seed), digests: None }
     }
 
-    /// The same identity with a secret of its own for digests of rows, which outlives the key ([LED-9]).
+    /// The same identity with a secret of its own for digests of rows, which outlives the key ([LED-8]).
     pub fn with_digests(self, secret: Zeroizing<[u8; 32]>) -> Self {
         Identity { digests: Some(secret), ..self }
     }
