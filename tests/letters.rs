@@ -69,7 +69,6 @@ impl Cast {
             without: Vec::new(),
             timing: TIMING,
             on_loss: OnLoss::Stop,
-            evidence: None,
             out: None,
             state: None,
             bound: None,

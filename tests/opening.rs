@@ -1,5 +1,5 @@
 //! Rounds that are opened to the cohort, over QUIC on loopback: every site follows the method on totals that it recomputed,
-//! refuses what does not follow, and keeps what the coordinator signed for somebody else to judge.
+//! and refuses what does not follow.
 
 use std::{
     fs,
@@ -12,7 +12,6 @@ use veilsum_cluster::{Algorithm, Query, Rows, method::Seeding, query::FuzzySums}
 use veilsum_node::{
     documents::Federation,
     error::{Code, Failure},
-    evidence,
     loopback::LOOPBACK_TIMING,
     method_session::{MethodSession, Turn},
     plan::PlanSpec,
@@ -22,7 +21,7 @@ use veilsum_node::{
         client::{self, ClientConfig, ClientReport},
     },
 };
-use veilsum_proto::{Rule, aggregator, roster::PartyId};
+use veilsum_proto::{aggregator, roster::PartyId};
 use veilsum_testkit::cast::{Cast, counted};
 use veilsum_testkit::in_process::{federate, made_up, unit_square};
 
@@ -123,53 +122,19 @@ fn place_a_centre(question: &mut Question) {
     }
 }
 
-fn evidence_in(folder: &Path) -> Vec<PathBuf> {
-    let files = fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path());
-    files.filter(|path| path.file_name().unwrap().to_string_lossy().starts_with("evidence-")).collect()
-}
-
 #[test]
-fn a_coordinator_that_places_a_centre_is_caught_by_every_site_and_convicted_by_anybody() {
+fn a_coordinator_that_places_a_centre_is_caught_by_every_site() {
     let folder = Folder::new("centre");
-    let (federation, sites) = against(&folder.0, |number, question| {
+    let (_, sites) = against(&folder.0, |number, question| {
         if number == 3 {
             place_a_centre(question);
         }
     });
-    for (i, site) in sites.iter().enumerate() {
+    for site in &sites {
         let failure = site.as_ref().expect_err("nobody goes on with it");
         assert_eq!(failure.code, Code::Policy, "{failure:?}");
-        assert!(failure.message.contains("OPN-9") && failure.message.contains("signed evidence"), "{failure:?}");
-        let files = evidence_in(&folder.0.join(format!("site-{i}")));
-        assert_eq!(files.len(), 1, "{files:?}");
-        let finding = evidence::verify(&files[0], &federation).unwrap();
-        assert_eq!((finding.culprit.as_str(), finding.rule), ("coordinator", Rule::Opn9), "{finding:?}");
+        assert!(failure.message.contains("OPN-9") && failure.message.contains("coordinator"), "{failure:?}");
     }
-
-    // [EVD-1], [EVD-2]: what is shown must be whole: any other byte, a frame left out, another accused prove nothing.
-    let file = &evidence_in(&folder.0.join("site-0"))[0];
-    let text = fs::read_to_string(file).unwrap();
-    let tampered = |name: &str, text: &str| {
-        let path = folder.0.join(name);
-        fs::write(&path, text).unwrap();
-        evidence::verify(&path, &federation).unwrap_err().message
-    };
-    let frame = text.rfind("\"frame\": \"").unwrap() + 200;
-    let digit = if &text[frame..=frame] == "0" { "1" } else { "0" };
-    let changed = [&text[..frame], digit, &text[frame + 1..]].concat();
-    assert!(tampered("changed.json", &changed).contains("did not sign"));
-    assert!(tampered("accused.json", &text.replace("\"coordinator\"", "\"site-1\"")).contains("does not hold"));
-    assert!(tampered("nobody.json", &text.replace("\"coordinator\"", "\"nobody\"")).contains("not on the roster"));
-    let mut value: serde_json::Value = serde_json::from_str(&text).unwrap();
-    value["frames"].as_array_mut().unwrap().pop();
-    assert!(tampered("honest.json", &value.to_string()).contains("proves nothing"));
-    value["frames"].as_array_mut().unwrap().drain(..2);
-    assert!(tampered("middle.json", &value.to_string()).contains("not the first of a run"));
-    assert!(
-        tampered("plan.json", &text.replace(&federation.terms.hash().to_string(), &"0".repeat(64)))
-            .contains("another plan")
-    );
-    assert!(tampered("text.json", "{}").contains("no evidence file"));
 }
 
 #[test]
@@ -185,14 +150,13 @@ fn a_coordinator_that_asks_on_after_the_last_question_is_refused() {
 }
 
 #[test]
-fn an_honest_run_leaves_no_evidence_and_no_transcript_and_gives_every_site_its_own_result() {
+fn an_honest_run_gives_every_site_its_own_result() {
     let folder = Folder::new("honest");
     let (federation, sites) = against(&folder.0, |_, _| {});
     // This hub says no last word, so the sites end without a result, and without an accusation.
     assert_eq!(sites.len(), SIZES.len());
-    for i in 0..SIZES.len() {
-        assert!(evidence_in(&folder.0.join(format!("site-{i}"))).is_empty());
-    }
+    let accuses = |site: &Result<ClientReport, Failure>| site.as_ref().is_err_and(|e| e.code == Code::Policy);
+    assert!(!sites.iter().any(accuses));
     let (run, _) = federate(made_up(&SIZES, 0.2, 3), &federation.work, &[]);
     let result = run.result.unwrap();
     for site in run.sites {

@@ -94,11 +94,7 @@ fn a_run_from_keys_to_memberships() {
         assert_eq!((&said["written_by"], &said["signed_by_coordinator"]), (&format!("site-{i}").into(), &true.into()));
         let value = p.folder.json(&own);
         assert_eq!((&value["centres"], &value["indices"]), (&result["centres"], &result["indices"]), "site {i}");
-        let bundle = p.folder.path(&format!("site-{i}.tar"));
-        let (model, own) = (p.folder.path(&format!("site-{i}/model.json")), p.folder.path(&own));
-        veilsum(&[&["bundle", &bundle, "--result", &own, "--model", &model][..], &documents[..4]].concat()).expect(0);
-        let said: serde_json::Value =
-            serde_json::from_str(&veilsum(&["verify", &bundle, "--json"]).expect(0).stdout).expect("JSON");
+        let said = verified(&format!("site-{i}"));
         assert_eq!((&said["totals_recomputed"], &said["result_recomputed"]), (&result["questions"], &true.into()));
     }
     for i in 1..=5 {

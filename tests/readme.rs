@@ -175,12 +175,6 @@ impl Walk {
                 let shown = self.here(&words);
                 assert!(!words.contains("--data") || shown.contains("What would leave"), "{shown}");
             }
-            // Nobody here breaks a rule, so there is no such file; `tests/opening.rs` verifies one.
-            ["verify", file, ..] if file.starts_with("evidence-") => {
-                let output = start(&words, &self.folder).wait_with_output().expect("it ends");
-                let said = String::from_utf8_lossy(&output.stderr).into_owned();
-                assert!(output.status.code() == Some(3) && said.contains("evidence-OPN-9"), "{said}");
-            }
             ["ledger", ..] | ["assign", ..] | ["report", ..] => {
                 self.after_a_run(&words);
                 assert!(!self.here(&words).is_empty(), "{words}");

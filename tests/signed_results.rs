@@ -1,15 +1,14 @@
-//! A result as a document: who signed what, what a bundle lets others recompute, and what becomes of a changed byte.
+//! A result as a document: who signed what, what a run's folder lets others recompute, and what becomes of a changed byte.
 
 use std::{path::Path, process::Command, time::Duration};
 
 use serde_json::Value;
 use veilsum_cluster::{Algorithm, Rows, method::Seeding};
 use veilsum_node::{
-    bundle::Bundle,
     documents,
     loopback::LoopbackConfig,
     plan::{Categorical, PlanSpec},
-    report,
+    recompute, report, signed,
     signing::Writer,
 };
 use veilsum_proto::{plan::Terms, roster::Roster};
@@ -107,10 +106,8 @@ fn res_6_who_did_not_sign_is_named() {
     assert_eq!(names(&said["not_countersigned"]), ["site-1", "site-2", "site-3"]);
     let told = veilsum(&["verify", &folder.path("judged/result.json")]).expect(0).stdout;
     assert!(told.contains("no site recomputed it\n") && told.contains("no site could recompute them"), "{told}");
-    // Nor does anybody vouch for the masks under the last total of its bundle.
-    let bundle = folder.path("judged.tar");
-    veilsum(&["bundle", &bundle, "--result", &folder.path("judged/result.json")]).expect(0);
-    let told = veilsum(&["verify", &bundle]).expect(0).stdout;
+    // Nor does anybody vouch for the masks under the last total of its openings.
+    let told = veilsum(&["verify", &folder.path("judged")]).expect(0).stdout;
     assert!(told.contains("which masks were taken off the last total"), "{told}");
     lost(&folder, (2, 4));
     let said = verified(&folder.path("lost/result.json"), &[]);
@@ -145,9 +142,9 @@ fn compared(name: &str) -> &'static [&'static str] {
     }
 }
 
-/// [RES-7], [RES-8]: from the bundle alone two implementations come to the result: the program, and the reference in Python.
+/// [RES-8]: from the folder of a run alone two implementations come to the result: the program, and the reference in Python.
 #[test]
-fn res_8_a_bundle_is_recomputed_by_two_implementations() {
+fn res_8_a_run_is_recomputed_by_two_implementations() {
     let folder = Folder::fresh();
     lost(&folder, (1, 3));
     small_units(&folder);
@@ -171,11 +168,12 @@ fn res_8_a_bundle_is_recomputed_by_two_implementations() {
         if !["lost", "describe-small", "early"].contains(&name) {
             demo(&folder, name, args).expect(0);
         }
-        let out = folder.path(&format!("{name}.tar"));
-        veilsum(&["bundle", &out, "--result", &folder.path(&format!("{name}/result.json"))]).expect(0);
+        let out = folder.path(name);
         #[cfg(unix)]
         assert_eq!(
-            std::os::unix::fs::PermissionsExt::mode(&std::fs::metadata(&out).unwrap().permissions()) & 0o777,
+            std::os::unix::fs::PermissionsExt::mode(
+                &std::fs::metadata(folder.path(&format!("{name}/openings.bin"))).unwrap().permissions()
+            ) & 0o777,
             0o600
         );
         let said = verified(&out, &[]);
@@ -183,6 +181,11 @@ fn res_8_a_bundle_is_recomputed_by_two_implementations() {
         let totals = &result["questions"];
         assert_eq!((&said["totals_recomputed"], &said["result_recomputed"]), (totals, &true.into()), "{name}");
         let Some(python) = python() else { continue };
+        // The reference reads roster and plan as the wire has them.
+        let path = |file: &str| folder.path(&format!("{name}/{file}"));
+        let (roster, plan) = documents::load_signed(path("roster.toml"), path("plan.toml")).unwrap();
+        std::fs::write(path("roster.bin"), veilsum_proto::codec::encode(&roster)).unwrap();
+        std::fs::write(path("plan.bin"), veilsum_proto::codec::encode(&plan)).unwrap();
         let run = |script: &str| {
             let run = script_of(&python, script, &out);
             assert!(run.status.success(), "{name}: {}", String::from_utf8_lossy(&run.stderr));
@@ -206,25 +209,20 @@ fn res_8_a_bundle_is_recomputed_by_two_implementations() {
     }
 }
 
-/// A program of the reference about a bundle.
-fn script_of(python: &Path, script: &str, bundle: &str) -> std::process::Output {
+/// A program of the reference about a run's folder.
+fn script_of(python: &Path, script: &str, folder: &str) -> std::process::Output {
     let run =
-        Command::new(python).arg(reference().join(script)).arg(bundle).env("PYTHONDONTWRITEBYTECODE", "1").output();
+        Command::new(python).arg(reference().join(script)).arg(folder).env("PYTHONDONTWRITEBYTECODE", "1").output();
     run.expect("it starts")
 }
 
-/// A bundle that is not there, and a file that is none, end the reference in words and not in a traceback.
+/// A folder that is not there ends the reference in words and not in a traceback.
 #[test]
-fn what_is_no_bundle_is_refused_in_words() {
+fn what_is_no_run_is_refused_in_words() {
     let Some(python) = python() else { return };
-    let folder = Folder::fresh();
-    for (file, words) in
-        [(folder.path("none.tar"), "cannot be read"), (folder.write("other.tar", "x,y\n"), "refused: ")]
-    {
-        let ended = script_of(&python, "recompute.py", &file);
-        let told = String::from_utf8_lossy(&ended.stderr);
-        assert!(!ended.status.success() && told.contains(words) && !told.contains("Traceback"), "{told}");
-    }
+    let ended = script_of(&python, "recompute.py", &Folder::fresh().path("none"));
+    let told = String::from_utf8_lossy(&ended.stderr);
+    assert!(!ended.status.success() && told.contains("cannot be read") && !told.contains("Traceback"), "{told}");
 }
 
 /// [RES-8]: openings with a changed byte come to no result, though everything around them was made right. `VEILSUM_CHANGES` says
@@ -234,12 +232,13 @@ fn res_8_no_byte_of_the_openings_can_be_changed() {
     let folder = Folder::fresh();
     demo(&folder, "out", &["--k", "2", "--set", "max_rounds=2", "--set", "init=uniform"]).expect(0);
     let path = |name: &str| folder.0.join("out").join(name);
-    let gather = || {
-        Bundle::gather(&path("result.json"), &path("model.json"), &path("roster.toml"), &path("plan.toml"))
-            .expect("whole")
-    };
-    gather().verify().expect("as it was written");
+    let federation = documents::load_federation(path("roster.toml"), path("plan.toml")).unwrap();
+    let about = signed::About { roster: &federation.roster, terms: &federation.terms };
+    let checked = about.check(&std::fs::read(path("result.json")).unwrap()).unwrap();
+    let model = std::fs::read(path("model.json")).unwrap();
+    let recomputed = |openings: &[u8]| recompute::recompute(&federation, &checked, &model, openings).map(drop);
     let whole = std::fs::read(path("openings.bin")).unwrap();
+    recomputed(&whole).expect("as it was written");
     let tries = std::env::var("VEILSUM_CHANGES").ok().and_then(|n| n.parse().ok()).unwrap_or(300_u64);
     let seed = std::env::var("VEILSUM_SEED").ok().and_then(|seed| seed.parse().ok()).unwrap_or(8_u64);
     println!("VEILSUM_SEED={seed} VEILSUM_CHANGES={tries}");
@@ -251,15 +250,11 @@ fn res_8_no_byte_of_the_openings_can_be_changed() {
     for _ in 0..tries {
         let (mut changed, at) = (whole.clone(), draw(whole.len()));
         changed[at] ^= 1 + draw(255) as u8;
-        std::fs::write(path("openings.bin"), &changed).unwrap();
-        assert!(gather().verify().is_err(), "byte {at} became {:#x}", changed[at]);
+        assert!(recomputed(&changed).is_err(), "byte {at} became {:#x}", changed[at]);
     }
     // Cut after a whole round: what is left is sound, and is not the run.
     std::fs::write(path("openings.bin"), &whole[..whole.len() / 2]).unwrap();
-    assert!(gather().verify().is_err());
-    let out = folder.path("out.tar");
-    let told = veilsum(&["bundle", &out, "--result", &folder.path("out/result.json")]).expect(3);
-    assert!(told.stderr.contains("was not written") && !Path::new(&out).exists(), "{}", told.stderr);
+    veilsum(&["verify", &folder.path("out")]).expect(3);
 }
 
 /// What lies on a disk may have been changed or exchanged by anybody: it accuses nobody, and what to do is done with one's own files.
@@ -269,37 +264,32 @@ fn openings_that_are_not_the_runs_accuse_nobody() {
     for (name, seed) in [("one", "1"), ("other", "2")] {
         demo(&folder, name, &["--set", "max_rounds=3", "--seed", seed]).expect(0);
     }
-    let (own, result) = (folder.path("one/openings.bin"), folder.path("one/result.json"));
+    let own = folder.path("one/openings.bin");
     let exchanged = std::fs::read(folder.path("other/openings.bin")).unwrap();
     let mut changed = std::fs::read(&own).unwrap();
     let middle = changed.len() / 2;
     changed[middle] ^= 1;
     for bytes in [changed, exchanged, Vec::new()] {
         std::fs::write(&own, bytes).unwrap();
-        let told = veilsum(&["bundle", &folder.path("run.tar"), "--result", &result]).expect(3);
+        let told = veilsum(&["verify", &folder.path("one")]).expect(3);
         assert!(!told.stderr.contains("misbehaved"), "{}", told.stderr);
         let next = "next: take result.json, model.json and openings.bin of one run";
         assert!(told.stderr.contains(next), "{}", told.stderr);
     }
 }
 
-/// [RES-8]: a bundle shows of its last total alone not that the masks were those of the sites; who vouches for that are the sites that signed the
+/// [RES-8]: openings show of their last total alone not that the masks were those of the sites; who vouches for that are the sites that signed the
 /// result. Where the coordinator took their signatures away, `verify` says that nobody does, and does not call it whole.
 #[test]
 fn res_8_what_rests_on_the_sites_signatures_is_said_where_they_lack() {
-    use veilsum_node::{documents, signed};
     let p = Parties::new(&[40, 55, 61], &["--set=max_rounds=4"]);
     let parties = [p.server(&[]), p.intermediary(&[]), p.client(1, &[]), p.client(2, &[]), p.client(3, &[])];
     for party in parties.map(|args| start(&args)) {
         party.wait(Duration::from_secs(120)).expect(0);
     }
-    let [roster, plan, key, result, bundle] =
-        ["roster.toml", "plan.toml", "lead.key", "out/result.json", "run.tar"].map(|name| p.folder.path(name));
-    let told = || {
-        let named = ["--result", &result, "--roster", &roster, "--plan", &plan];
-        veilsum(&[&["bundle", &bundle][..], &named].concat()).expect(0);
-        veilsum(&["verify", &bundle]).expect(0).stdout
-    };
+    let [roster, plan, key, result, out] =
+        ["roster.toml", "plan.toml", "lead.key", "out/result.json", "out"].map(|name| p.folder.path(name));
+    let told = || veilsum(&["verify", &out, "--roster", &roster, "--plan", &plan]).expect(0).stdout;
     let whole = told();
     assert!(whole.contains("recomputed and signed by site-1, site-2, site-3") && !whole.contains("masks"), "{whole}");
     let federation = documents::load_federation(&roster, &plan).unwrap();
@@ -330,25 +320,6 @@ fn a_result_of_another_plan_is_not_replaced_in_silence() {
     let told = heard(&folder.path("out"));
     assert!(told.contains("result.json is the result of another plan") && told.contains("with --out"), "{told}");
     assert!(!heard(&folder.path("elsewhere")).contains("another plan"));
-}
-
-/// A disk that is full at the end: what was there before stays, and the error says what to do.
-#[cfg(target_os = "linux")]
-#[test]
-fn a_full_disk_leaves_what_was_there() {
-    let folder = Folder::fresh();
-    demo(&folder, "out", &["--k", "2", "--set", "max_rounds=2"]).expect(0);
-    let (result, out) = (folder.path("out/result.json"), folder.write("out.tar", "before"));
-    let program = veilsum_testkit::program::binary();
-    // A limit on the length of files gives the error that a full disk gives.
-    let limited = format!("trap '' XFSZ; ulimit -f 4; exec {} bundle {out} --result {result}", program.display());
-    let ended = Command::new("bash").args(["-c", &limited]).output().expect("it starts");
-    let told = String::from_utf8_lossy(&ended.stderr).into_owned();
-    assert_eq!(ended.status.code(), Some(10), "{told}");
-    assert!(told.contains("cannot be written") && told.contains("next: "), "{told}");
-    assert_eq!(std::fs::read_to_string(&out).unwrap(), "before");
-    let left: Vec<_> = std::fs::read_dir(&folder.0).unwrap().map(|entry| entry.unwrap().file_name()).collect();
-    assert_eq!(left.len(), 2, "{left:?}");
 }
 
 /// `protocol/schemas` says what the program writes: no key that it does not know, and none missing.

@@ -31,11 +31,9 @@ fn a_coordinator_that_is_told_to_stop_takes_its_run_up() {
     clients.into_iter().for_each(|client| drop(client.wait(LIMIT).expect(0)));
     let result = p.folder.json("out/result.json");
     assert_eq!(result["centres"], calm()["centres"]);
-    let bundle = p.folder.path("run.tar");
     let documents = ["--roster", &p.folder.path("roster.toml"), "--plan", &p.folder.path("plan.toml")];
-    veilsum(&[&["bundle", &bundle, "--result", &p.folder.path("out/result.json")], &documents[..]].concat()).expect(0);
-    let said: serde_json::Value =
-        serde_json::from_str(&veilsum(&["verify", &bundle, "--json"]).expect(0).stdout).expect("JSON");
+    let verified = veilsum(&[&["verify", &p.folder.path("out"), "--json"], &documents[..]].concat()).expect(0);
+    let said: serde_json::Value = serde_json::from_str(&verified.stdout).expect("JSON");
     assert_eq!((&said["totals_recomputed"], &said["result_recomputed"]), (&result["questions"], &true.into()));
 }
 

@@ -12,7 +12,6 @@
 
 mod agree;
 mod assign;
-mod bundle;
 mod check;
 mod columns;
 mod decisions;
@@ -138,7 +137,6 @@ verbs! {
     Report(report::ReportArgs),
     Assign(assign::AssignArgs),
     Verify(verify::VerifyArgs),
-    Bundle(bundle::BundleArgs),
     Check(check::CheckArgs),
     Status(status::StatusArgs),
     Ledger(ledger::LedgerArgs),

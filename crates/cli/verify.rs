@@ -9,11 +9,12 @@ use clap::Args;
 use serde_json::{Value, json};
 use veilsum_node::{
     agreed::Federation,
-    bundle::{self, Bundle, check_model},
     cost::counted,
     documents::{self, fingerprint, roster_fingerprint},
     error::{Code, Failure},
-    evidence, files, report,
+    files, model,
+    recompute::{self, MAX_OPENINGS, Recomputed, check_model},
+    report,
     signed::{self, About, Checked},
     store::ledger,
 };
@@ -27,20 +28,21 @@ use crate::{
     verb::{Verb, listed},
 };
 
-/// Check the signatures in any signed file, without a network
+/// Check the signatures in any signed file, or recompute a run from its folder, without a network
 ///
-/// Exit code 3: something was changed, is not signed as it must be, or proves nothing.
+/// Exit code 3: something was changed, or is not signed as it must be.
 #[derive(Args, Debug)]
 pub(crate) struct VerifyArgs {
     /// What a run, a coordinator or a site wrote
     ///
-    /// A result.json, a model.json beside its result.json, a bundle, a roster, evidence of a broken rule, or a ledger with --key.
-    #[arg(value_name = "FILE")]
+    /// A result.json, a model.json beside its result.json, a roster, or a ledger with --key. Of a run's folder every total and centre is
+    /// recomputed from its openings.bin.
+    #[arg(value_name = "FILE|FOLDER")]
     pub file: PathBuf,
-    /// The federation's roster [default: roster.toml beside FILE, else here]
+    /// The federation's roster [default: roster.toml beside the result, else here]
     #[arg(long, value_name = "FILE")]
     pub roster: Option<PathBuf>,
-    /// The plan [default: plan.toml beside FILE, else here]
+    /// The plan [default: plan.toml beside the result, else here]
     #[arg(long, value_name = "FILE")]
     pub plan: Option<PathBuf>,
     /// The public key of a ledger's owner, 64 hexadecimal digits, as `verify roster.toml --json` prints it
@@ -58,10 +60,8 @@ fn parse_link(text: &str) -> Result<Hash, String> {
 
 /// What a file is.
 enum Kind {
-    Bundle,
     Model,
     Result,
-    Evidence,
     Roster,
     Ledger,
     Other,
@@ -74,9 +74,6 @@ fn is_roster(bytes: &[u8]) -> bool {
 
 impl Kind {
     fn of(bytes: &[u8]) -> Kind {
-        if bundle::is_bundle(bytes) {
-            return Kind::Bundle;
-        }
         let first = bytes.split(|byte| *byte == b'\n').next().unwrap_or_default();
         let has_link = |entry: &Value| entry.get("previous").is_some();
         if serde_json::from_slice::<Value>(first).is_ok_and(|entry| has_link(&entry)) {
@@ -94,7 +91,6 @@ impl Kind {
         };
         match value.get("format").and_then(Value::as_str).and_then(|format| format.split('/').next()) {
             Some("veilsum-model") => Kind::Model,
-            Some("veilsum-evidence") => Kind::Evidence,
             _ => Kind::Result,
         }
     }
@@ -125,54 +121,52 @@ pub(crate) fn documents_of(named: [Option<&PathBuf>; 2], file: &Path) -> Result<
 struct Found {
     federation: Federation,
     checked: Checked,
-    /// Of a bundle: totals that were recomputed, and whether the result was.
-    recomputed: Option<(Option<u32>, bool)>,
+    /// Of a folder with openings: what was recomputed.
+    recomputed: Option<Recomputed>,
+}
+
+/// Says of which file something does not hold.
+fn of_file(file: &Path) -> impl Fn(Failure) -> Failure {
+    let file = file.display().to_string();
+    move |failure| Failure { message: format!("{file}: {}", failure.message), ..failure }
 }
 
 impl VerifyArgs {
-    fn found(&self, kind: &Kind, bytes: &[u8]) -> Result<Found, Failure> {
-        let named = |file: &Path| {
-            let file = file.display().to_string();
-            move |failure: Failure| Failure { message: format!("{file}: {}", failure.message), ..failure }
-        };
-        if matches!(kind, Kind::Bundle) {
-            let found = Bundle::from_bytes(bytes).and_then(|bundle| bundle.verify()).map_err(named(&self.file))?;
-            self.agrees_with(&found.federation)?;
-            let recomputed = Some((found.totals, found.result));
-            return Ok(Found { federation: found.federation, checked: found.checked, recomputed });
+    /// A result, or a model beside its result.
+    fn found(&self, is_model: bool, bytes: Vec<u8>) -> Result<Found, Failure> {
+        if !is_model {
+            return self.checked(&self.file, &bytes);
         }
-        let is_model = matches!(kind, Kind::Model);
-        let result = if is_model { report::beside(&self.file) } else { self.file.clone() };
-        let federation = self.federation(&result)?;
-        let text = if is_model { files::read_limited(&result, signed::MAX_FILE)? } else { bytes.to_vec() };
+        let result = report::beside(&self.file);
+        let found = self.checked(&result, &files::read_limited(&result, signed::MAX_FILE)?)?;
+        check_model(&found.checked, &bytes).map_err(of_file(&self.file))?;
+        Ok(found)
+    }
+
+    /// A run's folder.
+    fn folder(&self) -> Result<Found, Failure> {
+        let read = |name, limit| files::read_limited(&self.file.join(name), limit);
+        let (result, model) = (read("result.json", signed::MAX_FILE)?, read("model.json", model::MAX_FILE)?);
+        let mut found = self.checked(&self.file.join("result.json"), &result)?;
+        check_model(&found.checked, &model).map_err(of_file(&self.file))?;
+        if self.file.join(report::OPENINGS).exists() {
+            let openings = read(report::OPENINGS, MAX_OPENINGS)?;
+            let recomputed = recompute::recompute(&found.federation, &found.checked, &model, &openings);
+            found.recomputed = Some(recomputed.map_err(of_file(&self.file))?);
+        }
+        Ok(found)
+    }
+
+    fn checked(&self, result: &Path, text: &[u8]) -> Result<Found, Failure> {
+        let federation = self.federation(result)?;
         let about = About { roster: &federation.roster, terms: &federation.terms };
-        let checked = about.check(&text).map_err(named(&result))?;
-        if is_model {
-            check_model(&checked, bytes).map_err(named(&self.file))?;
-        }
+        let checked = about.check(text).map_err(of_file(result))?;
         Ok(Found { federation, checked, recomputed: None })
     }
 
     fn federation(&self, file: &Path) -> Result<Federation, Failure> {
         let [roster, plan] = documents_of([self.roster.as_ref(), self.plan.as_ref()], file)?;
         documents::load_federation(roster, plan)
-    }
-
-    /// Who broke which rule ([EVD-1], [EVD-2]).
-    fn evidence(&self, json: bool) -> Result<(), Failure> {
-        let federation = self.federation(&self.file)?;
-        let finding = evidence::verify(&self.file, &federation)?;
-        // The two may lie beside the file, and come from the same hand.
-        let roster = roster_fingerprint(&federation.roster.hash());
-        let plan = fingerprint(&federation.terms.hash().0);
-        let value = json!({ "proven": true, "culprit": finding.culprit, "rule": finding.rule, "what": finding.what,
-            "roster": roster, "plan": plan });
-        let text = format!(
-            "proven: {} {} [{}]\nIts own signatures show it; nothing else in the file was taken on trust.\n\
-             roster: {roster}\nplan: {plan}\n(compare both with what you know from elsewhere)",
-            finding.culprit, finding.what, finding.rule
-        );
-        crate::verb::print(json, &value, &text)
     }
 
     /// Whether a ledger is whole, or which entry is at fault.
@@ -192,16 +186,6 @@ impl VerifyArgs {
         }
         crate::verb::print(json, &value, &text)
     }
-
-    /// A bundle has its own documents; those that were named are another's word for them.
-    fn agrees_with(&self, federation: &Federation) -> Result<(), Failure> {
-        let Some(roster) = &self.roster else { return Ok(()) };
-        if documents::load_roster(roster)?.hash() == federation.roster.hash() {
-            return Ok(());
-        }
-        let what = format!("{}: the bundle is of another roster than {}", self.file.display(), roster.display());
-        Err(Failure::new(Code::Input, what, "ask which roster the run was under"))
-    }
 }
 
 impl Verb for VerifyArgs {
@@ -213,28 +197,27 @@ impl Verb for VerifyArgs {
         if let Some(key) = self.key {
             return self.ledger(key, json);
         }
-        let bytes = files::read_limited(&self.file, bundle::MAX_FILE)?;
-        let kind = Kind::of(&bytes);
-        match kind {
-            Kind::Bundle | Kind::Model | Kind::Result => {}
-            Kind::Evidence => return self.evidence(json),
-            Kind::Roster => return roster::verify(&self.file, json),
-            Kind::Other => {
-                let what =
-                    format!("{}: this is no result, model, bundle, roster, evidence or ledger", self.file.display());
-                let next = "name one of them; what a plan means, `veilsum plan check` says";
-                return Err(Failure::new(Code::Input, what, next));
+        let found = if self.file.is_dir() {
+            self.folder()?
+        } else {
+            let bytes = files::read_limited(&self.file, signed::MAX_FILE.max(model::MAX_FILE))?;
+            let wrong = |code, what: &str, next: &str| {
+                Err(Failure::new(code, format!("{}: {what}", self.file.display()), next))
+            };
+            match Kind::of(&bytes) {
+                kind @ (Kind::Model | Kind::Result) => self.found(matches!(kind, Kind::Model), bytes)?,
+                Kind::Roster => return roster::verify(&self.file, json),
+                Kind::Other => {
+                    let next = "name one of them; what a plan means, `veilsum plan check` says";
+                    return wrong(Code::Input, "this is no result, model, roster, ledger or folder of a run", next);
+                }
+                Kind::Ledger => {
+                    let what = "a ledger is checked against its owner's public key";
+                    let next = "give it: --key HEX, as `veilsum verify roster.toml --json` prints it";
+                    return wrong(Code::Usage, what, next);
+                }
             }
-            Kind::Ledger => {
-                let what = format!("{}: a ledger is checked against its owner's public key", self.file.display());
-                return Err(Failure::new(
-                    Code::Usage,
-                    what,
-                    "give it: --key HEX, as `veilsum verify roster.toml --json` prints it",
-                ));
-            }
-        }
-        let found = self.found(&kind, &bytes)?;
+        };
         let Found { federation, checked, recomputed } = &found;
         let sites: Vec<String> = checked.sites.iter().map(|(name, _)| name.clone()).collect();
         let not_covered = not_covered(&found);
@@ -248,8 +231,8 @@ impl Verb for VerifyArgs {
             "countersigned": checked.sites.iter().map(|(name, ledger)| json!({ "site": name, "ledger": ledger })).collect::<Vec<_>>(),
             "not_countersigned": checked.silent,
             "writer_alone": checked.own,
-            "totals_recomputed": recomputed.and_then(|(totals, _)| totals),
-            "result_recomputed": recomputed.is_some_and(|(_, result)| result),
+            "totals_recomputed": recomputed.as_ref().map(|of| of.totals),
+            "result_recomputed": recomputed.as_ref().is_some_and(|of| of.result),
             "not_covered": not_covered,
         });
         let mut text = format!("{}: no byte was changed since {} wrote it\n", self.file.display(), checked.written_by);
@@ -261,7 +244,7 @@ impl Verb for VerifyArgs {
             true => "no site recomputed it\n".to_owned(),
             false => format!("recomputed and signed by {}\n", listed(&sites)),
         };
-        if let Some((Some(totals), result)) = recomputed {
+        if let Some(Recomputed { totals, result }) = recomputed {
             let what = if *result { "and the result with its indices and weights" } else { "and its centres" };
             text += &format!(
                 "recomputed here from what the sites signed: {}, {what}\n",
@@ -311,17 +294,15 @@ fn not_covered(found: &Found) -> Vec<String> {
         out.push(format!("the word of {} alone: {}", checked.written_by, listed(&checked.own)));
     }
     match recomputed {
-        None => out.push("the totals were not recomputed here: veilsum bundle packs what that takes".into()),
-        Some((None, _)) => {
-            let whose = "a site of the run has them and packs them with veilsum bundle";
-            out.push(format!("the bundle has no openings: nothing was recomputed here; {whose}"));
-        }
-        Some((Some(_), false)) => {
+        None => out.push(
+            "the totals were not recomputed here: veilsum verify FOLDER does, where openings.bin lies in it".into(),
+        ),
+        Some(of) if !of.result => {
             out.push("which of the judged centres were chosen, and their indices: the intermediary's word".into());
         }
-        _ => {}
+        Some(_) => {}
     }
-    if matches!(recomputed, Some((Some(_), _))) && sites_needed(found) > checked.sites.len() {
+    if recomputed.is_some() && sites_needed(found) > checked.sites.len() {
         out.push(format!(
             "which masks were taken off the last total, which run this is, and why a run ended early: only sites can check these, and {} \
              signed, fewer than share a secret",

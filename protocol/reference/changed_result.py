@@ -1,6 +1,6 @@
-"""Changes what the result of a bundle says, and asks whether `recompute.py` sees it: nothing that it compares may be changed unnoticed.
+"""Changes what the result of a run says, and asks whether `recompute.py` sees it: nothing that it compares may be changed unnoticed.
 
-    changed_result.py BUNDLE.tar
+    changed_result.py FOLDER
 
 Every number, word and null is changed, made longer and left out in turn, and a question is put that does not follow. It prints as JSON
 how many changes of each member it tried.

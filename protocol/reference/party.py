@@ -1,7 +1,7 @@
 """A site and an aggregator: which frame goes where, and what follows (spec sections 8 to 12).
 
 Both take one input and give back a list of outputs in order. Of a site: persist, rewrite, send, met, asked, deck_ready,
-released, undone, refused. Of an aggregator: send, deck_ready, total, wrong_share, caught, lost, too_late, failed. There is no clock: that the
+released, undone, refused. Of an aggregator: send, deck_ready, total, wrong_share, lost, too_late, failed. There is no clock: that the
 time of a site is up is an input.
 """
 
@@ -361,10 +361,6 @@ class Aggregator:
         try:
             key = self.env.key_of(sender)
             kind, context, rest, proof = frames.open_frame(data, self.env.session, key)
-            if kind == "MaskedInput" and self.round and self.round.ctx == context:
-                before = self.round.frames.setdefault(sender, data)
-                if sender in self.round.inputs and self.round.inputs[sender][0]["rest"] != proof["rest"]:
-                    self.out.append({"caught": {"site": sender, "frames": [before, data]}})
             self.dispatch(sender, kind, context, rest, proof)
         except Refused as bad:
             self.lose(sender, bad.rule)
@@ -511,8 +507,6 @@ class Aggregator:
                 self.undo(self.env.frame("BurnCertificate", r.ctx, r.certificate), [], r.cohort)
                 return self.ask_anew(r)
             if isinstance(came, list):
-                shown = {site: self.round.frames[site] for site in came}
-                self.out += [{"caught": {"site": site, "frames": [shown[site]]}} for site in came]
                 return self.lose_all(came, "INP-4")
             ctx = self.round.ctx
             self.previous = ctx, H("total", raw(came["total"]))

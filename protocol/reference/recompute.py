@@ -1,16 +1,16 @@
-"""Recomputes a run from a bundle alone (spec section 22): every signature, every total, and the centres that follow from the totals.
+"""Recomputes a run from its folder alone (spec section 22): every signature, every total, and the centres that follow from the totals.
 
-    recompute.py BUNDLE.tar
+    recompute.py FOLDER
 
+The folder holds result.json, model.json, openings.bin, and the signed roster and plan as the wire has them: roster.bin, plan.bin.
 It prints what it found as JSON, and ends with an error where anything does not hold. It compares centres and
 descriptions; indices and sizes it does not recompute. Under noise `apart` is null: there the totals are all.
 """
 
-import io
 import json
 import math
 import sys
-import tarfile
+from pathlib import Path
 
 import fixed
 import frames
@@ -29,7 +29,7 @@ from questions import QUESTION, WORK
 from steps import Steps, confined, named
 from suite import H
 
-NAMES = ["manifest.json", "roster.toml", "plan.toml", "roster.bin", "plan.bin", "result.json", "model.json", "openings.bin"]
+NAMES = ["roster.bin", "plan.bin", "result.json", "model.json", "openings.bin"]
 OWN = {"departures", "errors", "n_total", "n_total_from", "pooled", "software", "traffic", "warnings"}
 SAID = Struct(directory=HASH, frame=BLOB)
 LIMIT, CLOSE = 1 << 26, 1e-9
@@ -37,22 +37,6 @@ LIMIT, CLOSE = 1 << 26, 1e-9
 
 def no(why):
     raise Refused("RES-8", why)
-
-
-def unpack(path):
-    """[RES-7]: the files of a bundle, by name. Nothing is written to a disk."""
-    with open(path, "rb") as file:
-        archive = tarfile.open(fileobj=io.BytesIO(file.read()), mode="r:")
-    files = {}
-    for member in archive:
-        if not member.isreg() or member.name not in NAMES or member.name in files:
-            no(f"it holds {member.name!r}")
-        files[member.name] = archive.extractfile(member).read()
-    for listed in json.loads(files[NAMES[0]])["files"]:
-        content = files[listed["name"]]
-        if len(content) != listed["bytes"] or H("bundled file", content).hex() != listed["digest"]:
-            no(f"{listed['name']} was changed")
-    return files
 
 
 def members(text):
@@ -243,15 +227,15 @@ def far(x, y, units):
 
 
 def audited(path):
-    """Whoever followed the openings of a bundle, and its result; every signature and total holds."""
-    files = unpack(path)
+    """Whoever followed the openings of a run, and its result; every signature and total holds."""
+    files = {name: (Path(path) / name).read_bytes() for name in NAMES}
     roster = verify_roster(decode(SIGNED_ROSTER, files["roster.bin"], LIMIT))
     terms = verify_terms(decode(SIGNED_TERMS, files["plan.bin"], LIMIT), roster)
     result = Result(files["result.json"], roster, terms)
     if H("model file", files["model.json"]).hex() != result.fields["model_digest"]:
         no("another model than the result's")
     auditor = Auditor(roster, terms)
-    auditor.follow(files.get("openings.bin", b""))
+    auditor.follow(files["openings.bin"])
     return auditor, result
 
 
@@ -269,6 +253,6 @@ if __name__ == "__main__":
     try:
         print(json.dumps(recompute(sys.argv[1])))
     except OSError as bad:
-        raise SystemExit(f"{sys.argv[1]} cannot be read: {bad.strerror}; name the file that `veilsum bundle` wrote") from None
-    except (Refused, ArithmeticError, LookupError, TypeError, ValueError, tarfile.TarError) as bad:
+        raise SystemExit(f"{sys.argv[1]} cannot be read: {bad.strerror}; name the folder of a run") from None
+    except (Refused, ArithmeticError, LookupError, TypeError, ValueError) as bad:
         raise SystemExit(f"refused: {bad}") from None

@@ -30,7 +30,6 @@ pub(crate) fn prepare(args: &RunArgs, json: bool) -> Result<ServerConfig, Failur
         without: Vec::new(),
         timing: args.patience.timing(),
         on_loss: args.patience.on_loss.within(args.patience.loss_wait),
-        evidence: Some(args.out.clone()),
         out: None,
         state: Some(args.state()?),
         bound: None,

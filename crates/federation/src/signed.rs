@@ -352,10 +352,9 @@ fn unsigned(text: &str) -> Failure {
             "it is the result of a version that signed none",
             "run again with this version, or use it as what its sender says",
         ),
-        _ => Failure::input(
-            "it is no result, or a part of one",
-            "give a result.json, a model.json or a bundle as it was written",
-        ),
+        _ => {
+            Failure::input("it is no result, or a part of one", "give a result.json or a model.json as it was written")
+        }
     }
 }
 

@@ -72,22 +72,6 @@ pub fn load_signed(roster: impl AsRef<Path>, plan: impl AsRef<Path>) -> Result<(
     Ok((load_signed_roster(roster)?, plan::load_signed_plan(plan, &federation.roster)?))
 }
 
-/// The same from the texts of both; errors call them `roster.toml` and `plan.toml`.
-///
-/// # Errors
-/// A [`Failure`] that says which of them is wrong.
-pub fn parse_signed(roster: &str, plan: &str) -> Result<(SignedRoster, SignedTerms, Federation), Failure> {
-    let (of_roster, of_plan) = (Path::new("roster.toml"), Path::new("plan.toml"));
-    let roster = roster::parse_roster(of_roster, roster)?;
-    let terms = plan::parse_signed_plan(of_plan, plan, &roster.roster)?;
-    let verified = terms
-        .clone()
-        .verify(&roster.roster)
-        .map_err(|e| file::refused(of_plan, &e, "ask the coordinator for the plan again"))?;
-    let federation = Federation::new(roster.roster.clone(), verified).map_err(|f| in_file(of_plan, f))?;
-    Ok((roster, terms, federation))
-}
-
 /// What was agreed on, from the two files.
 ///
 /// # Errors

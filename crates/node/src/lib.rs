@@ -24,7 +24,7 @@
 //! 1. [`files`], [`table`], [`clock`]: files, rows, the processor's time.
 //! 2. [`documents`]: key, card, roster, plan, policy and model as text files.
 //! 3. [`egress`], [`carrier`], [`store`]: what may leave; QUIC links; journal, ledger and transcript.
-//! 4. [`evidence`], [`signing`], [`report`], [`bundle`]: what a run leaves behind.
+//! 4. [`signing`], [`report`], [`recompute`]: what a run leaves behind.
 //! 5. [`role`]: site, coordinator and intermediary as programs over links.
 //! 6. [`checkup`]: what can be known of the way to the others before a run.
 //! 7. [`by_hand`]: a role without I/O, for a program that carries its letters.
@@ -32,16 +32,15 @@
 //!
 //! The modules of [`veilsum_federation`] are here under their own names.
 
-pub mod bundle;
 pub mod by_hand;
 pub mod carrier;
 pub mod checkup;
 pub mod clock;
 pub mod documents;
 pub mod egress;
-pub mod evidence;
 pub mod files;
 pub mod loopback;
+pub mod recompute;
 pub mod report;
 pub mod role;
 pub mod signing;

@@ -264,7 +264,6 @@ pub async fn run(config: LoopbackConfig) -> Result<LoopbackRun, Failure> {
         without: Vec::new(),
         timing: config.timing,
         on_loss: config.on_loss,
-        evidence: None,
         out: None,
         state: None,
         bound: Some(bound),

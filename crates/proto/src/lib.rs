@@ -16,7 +16,7 @@
 //! 4. [`kem`], `shamir`, `mask`, `commit`: the parts of a deck and a round.
 //! 5. [`message`]: what is on the wire.
 //! 6. [`policy`], [`ledger`], [`met`]: how much may be answered, the account of it, and how others' accounts are watched.
-//! 7. [`journal`], `opening`, [`evidence`]: what survives a crash, how a total is recomputed, and what convicts a liar.
+//! 7. [`journal`], `opening`, [`recompute`]: what survives a crash, and how a total is recomputed.
 //! 8. [`site`], [`aggregator`]: the two state machines.
 //! 9. `vectors_api` (with the feature `testing`): the steps that test vectors need. A whole federation in virtual time is in
 //!    `crates/testkit`.
@@ -29,7 +29,6 @@ pub mod aggregator;
 pub mod codec;
 mod commit;
 mod error;
-pub mod evidence;
 pub mod fixed;
 pub mod identity;
 pub mod joining;
@@ -44,6 +43,7 @@ pub mod noise;
 mod opening;
 pub mod plan;
 pub mod policy;
+pub mod recompute;
 pub mod release;
 pub mod roster;
 mod rule;

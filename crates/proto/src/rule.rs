@@ -153,8 +153,6 @@ rules! {
     Jrn3 "JRN-3" "12"
     Jrn4 "JRN-4" "12"
     Jrn5 "JRN-5" "12"
-    Evd1 "EVD-1" "14.1"
-    Evd2 "EVD-2" "14.1"
     Pol1 "POL-1" "11"
     Pol2 "POL-2" "11"
     Pol3 "POL-3" "11"
@@ -225,6 +223,5 @@ rules! {
     Res4 "RES-4" "22"
     Res5 "RES-5" "22"
     Res6 "RES-6" "22"
-    Res7 "RES-7" "22"
     Res8 "RES-8" "22"
 }

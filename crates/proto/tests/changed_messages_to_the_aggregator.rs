@@ -8,9 +8,7 @@ use veilsum_proto::{
     Rule,
     aggregator::{Aggregator, Event, Loss},
     codec,
-    evidence::Documents,
     message::Kind,
-    roster::PartyId,
 };
 use veilsum_testkit::{
     federation::*,
@@ -185,17 +183,6 @@ fn given(course: &Course, step: usize, from: u16, frame: &[u8], what: &str) -> (
             }
             Event::Lost { site, why: Loss::Refused(_) } if site == from => lost = Some(Lost::Refused),
             Event::Failed(e) => assert!(lost.is_some() && e.to_string().contains("too few"), "{what}: {e}"),
-            // Whoever it accuses on the strength of signatures, these convict before anybody.
-            Event::Caught { site, frames } if site == from => {
-                let documents = Documents { roster: &course.kit.roster, terms: &course.kit.terms };
-                let blame = match &frames[..] {
-                    [one] => documents.input(site, one),
-                    [one, other] => documents.twice(PartyId::Site(site), one, other),
-                    _ => panic!("{what}: {} frames", frames.len()),
-                };
-                let blame = blame.unwrap_or_else(|e| panic!("{what}: {e}"));
-                assert_eq!(blame.map(|b| b.culprit), Some(PartyId::Site(site)), "{what}");
-            }
             Event::DeckReady { .. } | Event::Total { .. } => {}
             other => panic!("{what}: {other:?}"),
         }

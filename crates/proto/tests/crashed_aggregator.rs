@@ -8,8 +8,8 @@ use std::sync::{Arc, Mutex};
 use veilsum_proto::{
     Error, Rule,
     aggregator::{Aggregator, Event, Loss, Millis, Record},
-    evidence::Documents,
     message::Kind,
+    recompute::Documents,
 };
 use veilsum_testkit::{crashes::*, federation::*, wire::*};
 

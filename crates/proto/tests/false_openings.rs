@@ -7,9 +7,9 @@ use veilsum_proto::{
     Error, Rule,
     aggregator::Event,
     codec,
-    evidence::{Blame, Documents, Opened},
     identity::Signature,
     message::Kind,
+    recompute::{Blame, Documents, Opened},
     roster::PartyId,
     suite::{self, Hash},
     vectors_api::commit,
@@ -333,11 +333,6 @@ fn opn_8_two_openings_of_one_round() {
     w.close();
     let errors: Vec<_> = w.site_errors.iter().map(|(site, e)| (*site, e.rule().unwrap())).collect();
     assert_eq!(errors, [(0, Rule::Opn8)]);
-    let openings = openings.borrow();
-    let twice = |one: usize, other: usize| {
-        documents(&w.kit).twice(PartyId::Coordinator, &openings[one], &openings[other]).unwrap().map(|b| b.rule)
-    };
-    assert_eq!((twice(0, 1), twice(0, 0)), (Some(Rule::Opn8), None));
 }
 
 /// [INP-4]: a site that commits to another vector than it sends is out, by name, and the total is of the others.
@@ -359,35 +354,11 @@ fn inp_4_a_site_that_commits_to_another_vector_is_named() {
     assert_eq!(values[0], 0u64.wrapping_sub(7 * sites));
     let named = w.events.iter().any(|e| format!("{e:?}").contains("INP-4") && format!("{e:?}").contains("site-3"));
     assert!(named, "{:?}", w.events);
-    let caught = caught(&w.events);
-    assert_eq!((caught.0, caught.1.len()), (3, 1));
-    let blame = documents(&w.kit).input(3, &caught.1[0]).unwrap().expect("its own signature convicts it");
-    assert_eq!((blame.culprit, blame.rule), (PartyId::Site(3), Rule::Inp4));
-    // It convicts nobody else.
-    for site in [0, 2, 4, 60] {
-        assert!(documents(&w.kit).input(site, &caught.1[0]).is_err(), "site {site}");
-    }
-    // Neither does a commitment that fits excuse bytes that are no word.
-    let words = [4, 5];
-    let whole = [&commit(&words)[..], &words.map(u64::to_le_bytes).concat()].concat();
-    for (rest, sound) in [(whole.clone(), true), ([whole, vec![0; 3]].concat(), false)] {
-        let frame = raw(&w.kit.identities[2 + 3], &session, Kind::MaskedInput, &parts(&caught.1[0]).context, &rest);
-        assert_eq!(documents(&w.kit).input(3, &frame).unwrap().is_none(), sound, "{} bytes", rest.len());
-    }
 }
 
-/// The site that was caught, and its frames.
-fn caught(events: &[Event]) -> (u16, Vec<Vec<u8>>) {
-    let found = events.iter().find_map(|e| match e {
-        Event::Caught { site, frames } => Some((*site, frames.clone())),
-        _ => None,
-    });
-    found.expect("somebody is caught")
-}
-
-/// [INP-2]: a site that answers one question twice is convicted by its two signatures.
+/// [INP-2]: a site that answers one question twice is out, by name.
 #[test]
-fn inp_2_a_site_that_answers_twice_is_convicted() {
+fn inp_2_a_site_that_answers_twice_is_named() {
     let mut fed = World::noted(6, 6, |_| {});
     let (liar, session) = (fed.identity(3), fed.session());
     fed.tap(move |wire| {
@@ -401,53 +372,8 @@ fn inp_2_a_site_that_answers_twice_is_convicted() {
         vec![wire.bytes.clone(), raw(&liar, &session, Kind::MaskedInput, &frame.context, &rest)]
     });
     let cohort = fed.ask_exact(b"q");
-    let (site, frames) = caught(&fed.events);
-    assert_eq!((site, frames.len(), cohort.contains(&3)), (3, 2, false));
-    let twice =
-        |by: u16, one: usize, other: usize| documents(&fed.kit).twice(PartyId::Site(by), &frames[one], &frames[other]);
-    let blame = twice(3, 0, 1).unwrap().expect("its two signatures convict it");
-    assert_eq!((blame.culprit, blame.rule), (PartyId::Site(3), Rule::Inp2));
-    assert_eq!(twice(3, 0, 0), Ok(None));
-    assert!(
-        twice(2, 0, 1).is_err() && documents(&fed.kit).twice(PartyId::Coordinator, &frames[0], &frames[1]).is_err()
-    );
-}
-
-/// What honest sites sent over several rounds, with a missing site, with repetitions.
-#[test]
-fn no_frame_of_an_honest_site_convicts_anybody() {
-    let mut w = World::new(Kit::new(5, |_| {}), 8);
-    w.network.duplicates = 300;
-    type Sent = Vec<(u16, Kind, Vec<u8>)>;
-    let sent: Rc<RefCell<Sent>> = Rc::default();
-    let kept = sent.clone();
-    w.hook = Box::new(move |wire| {
-        let last = wire.kind == Kind::MaskedInput && wire.site == 4;
-        if wire.from_site {
-            kept.borrow_mut().push((wire.site, wire.kind, wire.bytes.to_vec()));
-        }
-        // It answers twice and is gone.
-        let seen = kept.borrow().iter().filter(|(s, k, _)| *s == 4 && *k == Kind::MaskedInput).count();
-        if last && seen == 3 { Verdict::Vanish } else { Verdict::Pass }
-    });
-    for round in 0..4u8 {
-        w.ask(&[round], WORDS).unwrap();
-    }
-    let documents = documents(&w.kit);
-    let sent = sent.borrow();
-    let inputs: Vec<_> = sent.iter().filter(|(_, kind, _)| *kind == Kind::MaskedInput).collect();
-    assert!(inputs.len() >= 4 * 4 + 3, "{} inputs", inputs.len());
-    for (site, _, frame) in &inputs {
-        assert_eq!(documents.input(*site, frame), Ok(None));
-        for (other, _, second) in &inputs {
-            let twice = documents.twice(PartyId::Site(*site), frame, second);
-            assert!(if site == other { twice == Ok(None) } else { twice.is_err() }, "{site}, {other}: {twice:?}");
-        }
-    }
-    for (site, kind, frame) in sent.iter().filter(|(_, kind, _)| *kind != Kind::MaskedInput) {
-        let judged = [documents.input(*site, frame), documents.twice(PartyId::Site(*site), frame, frame)];
-        assert!(judged.iter().all(Result::is_err), "a {kind:?} of site {site} proves something");
-    }
+    let named = fed.events.iter().any(|e| format!("{e:?}").contains("INP-2") && format!("{e:?}").contains("site-3"));
+    assert!(named && !cohort.contains(&3), "{:?}", fed.events);
 }
 
 /// [OPN-2]: a site that has not seen who survived is told that hardly anybody did.
@@ -481,7 +407,7 @@ fn opn_2_a_total_over_fewer_sites_than_the_floor_is_refused() {
     assert_eq!(first.rule().unwrap(), Rule::Opn2);
 }
 
-/// [OPN-2], [EVD-1]: what a coordinator makes up with a few sites is no total for anybody else, although both signed all of it: it is over
+/// [OPN-2]: what a coordinator makes up with a few sites is no total for anybody else, although both signed all of it: it is over
 /// fewer sites than a deck that is shown has a threshold for, or than the plan demands.
 #[test]
 fn opn_2_a_third_party_takes_no_total_over_fewer_sites_than_the_floor() {

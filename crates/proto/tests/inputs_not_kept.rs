@@ -1,7 +1,7 @@
 //! Rounds whose words are not kept ([RND-7]); here these are all above 256 bytes.
 
 use veilsum_proto::{
-    aggregator::Event,
+    aggregator::{Event, Loss},
     message::{Kind, frame_encoded},
     suite::Hash,
     vectors_api::generator,
@@ -66,8 +66,11 @@ fn liars_are_found_among_words_that_are_not_kept() {
     });
     let (values, cohort, missing) = w.ask(b"q", WORDS).unwrap();
     assert_eq!((missing, right(&values, &cohort)), (vec![2, 4], true));
-    let caught: Vec<u16> =
-        w.events.iter().filter_map(|e| if let Event::Caught { site, .. } = e { Some(*site) } else { None }).collect();
+    let misbehaved = |e: &Event| match e {
+        Event::Lost { site, why: Loss::Misbehaved(_) } => Some(*site),
+        _ => None,
+    };
+    let caught: Vec<u16> = w.events.iter().filter_map(misbehaved).collect();
     assert_eq!(caught, [2, 4]);
 }
 

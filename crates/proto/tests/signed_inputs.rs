@@ -10,11 +10,11 @@ use chacha20::{
 use curve25519_dalek::{ristretto::CompressedRistretto, scalar::Scalar};
 use veilsum_proto::{
     Rule,
-    aggregator::Event,
+    aggregator::{Event, Loss},
     codec,
-    evidence::Documents,
     identity::Signature,
     message::Kind,
+    recompute::Documents,
     suite::{self, Hash},
     vectors_api::{commit, generator, recover},
 };
@@ -311,8 +311,11 @@ fn commitments_that_are_off_by_what_cancels_out_are_found_before_survivors_are_n
     });
     let (_, cohort, missing) = w.ask(b"first", 5).unwrap();
     assert_eq!((cohort.len(), missing), (7, vec![6, 7]));
-    let caught: Vec<u16> =
-        w.events.iter().filter_map(|e| if let Event::Caught { site, .. } = e { Some(*site) } else { None }).collect();
+    let misbehaved = |e: &Event| match e {
+        Event::Lost { site, why: Loss::Misbehaved(_) } => Some(*site),
+        _ => None,
+    };
+    let caught: Vec<u16> = w.events.iter().filter_map(misbehaved).collect();
     assert_eq!(caught, [6, 7]);
     w.ask(b"second", 5).unwrap();
     w.close();
@@ -438,10 +441,7 @@ fn colluders_never_get_an_honest_party_blamed() {
                 Event::Lost { site, why } => {
                     assert!(*site >= 5, "seed {seed}: an honest site is lost: {why}");
                     losses += 1;
-                }
-                Event::Caught { site, .. } => {
-                    assert!(*site >= 5, "seed {seed}");
-                    caught += 1;
+                    caught += u32::from(matches!(why, Loss::Misbehaved(_)));
                 }
                 _ => {}
             }

@@ -116,7 +116,6 @@ impl Cast {
             timing,
             on_loss: OnLoss::Stop,
             state: None,
-            evidence: None,
             out: None,
             bound: Some(bound),
         }

@@ -349,9 +349,6 @@ fn hub_output(output: &aggregator::Output) -> Value {
         aggregator::Output::Event(Event::WrongShare { holder, owner }) => {
             json!({"wrong_share": {"holder": holder, "owner": owner}})
         }
-        aggregator::Output::Event(Event::Caught { site, frames }) => {
-            json!({"caught": {"site": site, "frames": frames.iter().map(|f| text(f)).collect::<Vec<_>>()}})
-        }
         aggregator::Output::Event(Event::TooLate(site)) => json!({"too_late": site}),
         aggregator::Output::Event(Event::Failed(e)) => json!({"failed": rule(e)}),
         aggregator::Output::Event(other) => panic!("an event that the vectors do not know: {other:?}"),

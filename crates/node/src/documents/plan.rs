@@ -116,12 +116,7 @@ pub fn edited_plan(path: impl AsRef<Path>) -> Result<Terms, Failure> {
 
 /// A plan with its signature, which is not checked.
 pub(super) fn load_signed_plan(path: &Path, roster: &Roster) -> Result<SignedTerms, Failure> {
-    parse_signed_plan(path, &read_text(path, MAX_FILE)?, roster)
-}
-
-/// The same from its text; errors call it `path`.
-pub(super) fn parse_signed_plan(path: &Path, text: &str, roster: &Roster) -> Result<SignedTerms, Failure> {
-    let signed = parse(path, text)?;
+    let signed = parse(path, &read_text(path, MAX_FILE)?)?;
     let for_roster = signed.terms.roster;
     if for_roster != roster.hash() {
         return Err(Failure::input(

@@ -333,7 +333,7 @@ impl AggregatorHost {
         let (Some(Kind::Ask | Kind::Opening), Some(said)) = (message::kind_of(frame), &mut self.said) else { return };
         if !said.iter().rev().take(2).any(|before| before.frame == frame) {
             if said.iter().map(|said| said.frame.len()).sum::<usize>() + frame.len() > MOST_SAID {
-                tracing::warn!("the openings of this run are too many to keep here: a site's bundle has them all");
+                tracing::warn!("the openings of this run are too many to keep here: each site's folder has them all");
                 self.said = None;
                 return;
             }

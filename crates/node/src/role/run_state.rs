@@ -1,20 +1,16 @@
 //! The state of a run at a site: over whom the floor is reached, and the site's own
 //! copy of the method with what it was fed with. All of it follows from what was said, which stands in one file ([`Told`]) and is
-//! taken in one place, when it comes and when a restarted process reads it. What the copy does not ask is refused, and what the
-//! coordinator signed is kept for others to judge.
+//! taken in one place, when it comes and when a restarted process reads it. What the copy does not ask is refused.
 
 use veilsum_proto::{
-    Error, Rule,
-    evidence::Documents,
     message::{Kind, context_of, kind_of},
-    roster::PartyId,
+    recompute::Documents,
     suite::Hash,
 };
 
 use super::config::ClientConfig;
 use crate::{
     error::{Code, Failure},
-    evidence::{self, Case},
     question::{self, Batch, Question},
     replay::Replay,
     store::{Journal, Said, Told, openings_to_bytes},
@@ -186,11 +182,10 @@ impl RunState {
         directory: Hash,
         question: &Question,
     ) -> Result<Result<(), String>, Failure> {
-        let said = Said { directory, frame: frame.to_vec() };
         if let Err(what) = self.replay.ask(question) {
-            let kept = self.accuse_course(said, &what);
-            return Ok(Err(format!("{what}{kept}")));
+            return Ok(Err(what));
         }
+        let said = Said { directory, frame: frame.to_vec() };
         if self.asked.as_ref() != Some(&said) {
             self.keep(Told::Said(said.clone()))?;
             self.asked = Some(said);
@@ -240,37 +235,6 @@ impl RunState {
         self.keep(Told::Judged(batch.clone())).and_then(|()| self.sync()).map_err(|failure| failure.message)?;
         self.judged = Some(digest);
         Ok(())
-    }
-
-    /// What a false opening or a question that contradicts an opening leaves behind: a half-sentence on where the evidence is.
-    pub(super) fn accuse(&self, error: &Error, frame: &[u8], directory: Option<Hash>) -> String {
-        let Some(rule) = error.rule() else { return String::new() };
-        let said = |frame: &[u8]| Said { directory: directory.unwrap_or_default(), frame: frame.to_vec() };
-        let what = error.to_string();
-        match (rule, kind_of(frame), &self.asked, &self.opened) {
-            (Rule::Opn8, Some(Kind::Opening), _, Some(before)) => {
-                self.written((rule, &what), Case::Twice, &[before.clone(), said(frame)])
-            }
-            (_, Some(Kind::Opening), Some(ask), _) => {
-                self.written((rule, &what), Case::Opening, &[ask.clone(), said(frame)])
-            }
-            (Rule::Opn7, Some(Kind::Ask), _, Some(_)) => self.accuse_course(said(frame), &what),
-            _ => String::new(),
-        }
-    }
-
-    fn accuse_course(&self, last: Said, what: &str) -> String {
-        let Some(mut frames) = self.said() else { return String::new() };
-        frames.push(last);
-        self.written((Rule::Opn9, what), Case::Course, &frames)
-    }
-
-    fn written(&self, claim: (Rule, &str), case: Case, frames: &[Said]) -> String {
-        let Some(folder) = &self.config.state else { return String::new() };
-        match evidence::write(folder, self.documents(), PartyId::Coordinator, claim, case, frames) {
-            Ok(path) => format!(" (signed evidence: {})", path.display()),
-            Err(failure) => format!("; the evidence could not be kept: {}", failure.message),
-        }
     }
 }
 

@@ -10,14 +10,11 @@ use std::{
 };
 
 use veilsum_proto::{
-    Rule,
     aggregator::{self, Loss, Timing},
     codec,
-    evidence::Documents,
     identity::from_hex,
     message::Kind,
     roster::{PartyId, Roster},
-    suite::Hash,
 };
 
 use super::{
@@ -34,13 +31,12 @@ use crate::{
     agreed::Federation,
     app_messages::{Aborted, CountReady, Finished, clean},
     error::{Code, Failure},
-    evidence::{self, Case},
     files::{self, Existing},
     method_session::{MethodSession, Turn},
     model::{Early, Model},
     report,
     signed::is_recomputed,
-    store::{HubEntry, Journal, Said},
+    store::{HubEntry, Journal},
 };
 
 /// What the coordinator is given.
@@ -55,8 +51,6 @@ pub struct ServerConfig {
     pub timing: Timing,
     /// What to do about a site that is lost.
     pub on_loss: OnLoss,
-    /// Folder for signed evidence against sites, if it is to be kept.
-    pub evidence: Option<PathBuf>,
     /// Folder for the result, which is on the disk before anybody is told that the run is over.
     pub out: Option<PathBuf>,
     /// Folder of the journal from which a restart takes the run up; without one, a crash ends the run.
@@ -450,10 +444,6 @@ impl Run<'_> {
                 }
                 Ok(())
             }
-            aggregator::Event::Caught { site, frames } => {
-                self.keep_evidence(site, frames);
-                Ok(())
-            }
             aggregator::Event::WrongShare { holder, owner } => {
                 let name = |s| self.config.party.name_of(PartyId::Site(s));
                 self.told.push(format!(
@@ -472,27 +462,6 @@ impl Run<'_> {
             }
             _ => Ok(()),
         }
-    }
-
-    /// What a site signed against the rules, for somebody else to judge.
-    fn keep_evidence(&mut self, site: u16, frames: Vec<Vec<u8>>) {
-        let Some(folder) = &self.config.evidence else { return };
-        let documents =
-            Documents { roster: &self.config.party.federation.roster, terms: &self.config.party.federation.terms };
-        let (case, claim) = match frames.len() {
-            1 => (Case::Input, (Rule::Inp4, "committed to another vector than it sent")),
-            _ => (Case::Twice, (Rule::Inp2, "answered one question twice, with different vectors")),
-        };
-        let said = |frame| Said { directory: Hash::default(), frame };
-        let frames: Vec<Said> = frames.into_iter().map(said).collect();
-        let name = self.config.party.name_of(PartyId::Site(site));
-        let kept = std::fs::create_dir_all(folder).map_err(|e| e.to_string()).and_then(|()| {
-            evidence::write(folder, documents, PartyId::Site(site), claim, case, &frames).map_err(|f| f.message)
-        });
-        self.told.push(match kept {
-            Ok(path) => format!("{name} {} [{}]; signed evidence: {}", claim.1, claim.0, path.display()),
-            Err(why) => format!("{name} {} [{}]; the evidence could not be kept: {why}", claim.1, claim.0),
-        });
     }
 
     fn control(&mut self, from: PartyId, kind: Kind, bytes: &[u8]) -> Result<(), Failure> {

@@ -251,7 +251,6 @@ impl Service {
             entrance: Entrance::Shared(self.reception.clone()),
             timing: self.config.timing,
             on_loss: self.config.on_loss,
-            evidence: Some(out.clone()),
             out: None,
             state: Some(self.config.state.clone()),
             bound: Some(bound),

@@ -421,12 +421,7 @@ impl SiteSession {
                 aside(|| self.site.handle(Input::Message(bytes), &mut system_rng()))?;
                 Ok(())
             }
-            _ => {
-                let kept = self.run.as_ref().map(|run| run.accuse(&error, bytes, self.site.round_directory()));
-                let mut failure = Failure::from(error);
-                failure.message.push_str(&kept.unwrap_or_default());
-                Err(failure)
-            }
+            _ => Err(Failure::from(error)),
         }
     }
 

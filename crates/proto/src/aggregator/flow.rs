@@ -239,11 +239,7 @@ impl Aggregator {
                     return;
                 }
                 Ok(Progress::Guilty(guilty)) => {
-                    let mut sites = Vec::with_capacity(guilty.len());
-                    for (site, error, frame) in guilty {
-                        self.out.push_back(Output::Event(Event::Caught { site, frames: vec![frame] }));
-                        sites.push((site, Loss::Misbehaved(error)));
-                    }
+                    let sites = guilty.into_iter().map(|(site, error)| (site, Loss::Misbehaved(error))).collect();
                     self.lose_all(sites, now);
                     return;
                 }

@@ -182,7 +182,7 @@ impl Aggregator {
         self.run
     }
 
-    /// The directory of the deck that questions are put in now: with it a third party reads them ([`crate::evidence`]).
+    /// The directory of the deck that questions are put in now: with it a third party reads them ([`crate::recompute`]).
     pub fn directory(&self) -> Option<Hash> {
         self.deck.as_ref().map(|deck| deck.hash)
     }
@@ -288,7 +288,7 @@ impl Aggregator {
             for ((from, bytes), verified) in next.iter().zip(verified) {
                 // What came before may have changed whether it is read.
                 if let Some(verified) = verified.filter(|_| !self.drops(*from, bytes)) {
-                    self.take(*from, bytes, verified, now);
+                    self.take(*from, verified, now);
                 }
             }
             frames = later;
@@ -321,14 +321,8 @@ impl Aggregator {
         message::verify(bytes, &self.env.session, (&self.env.keys, &member.key), &|| member.name.clone())
     }
 
-    fn take(&mut self, from: u16, bytes: &[u8], verified: Result<Verified<'_>, Error>, now: Millis) {
-        let result = verified.and_then(|frame| {
-            if let Some(before) = self.round.as_ref().and_then(|r| r.answered_before(from, &frame)) {
-                let frames = vec![before, bytes.to_vec()];
-                self.out.push_back(Output::Event(Event::Caught { site: from, frames }));
-            }
-            self.dispatch(from, &frame, now)
-        });
+    fn take(&mut self, from: u16, verified: Result<Verified<'_>, Error>, now: Millis) {
+        let result = verified.and_then(|frame| self.dispatch(from, &frame, now));
         if let Err(error) = result {
             let error = match error {
                 // A frame that does not even decode is its sender's fault too.

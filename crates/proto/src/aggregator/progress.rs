@@ -6,8 +6,8 @@ use crate::{
     message::{BurnCertificate, Opening},
 };
 
-/// A site at fault, why, and the frame that proves it.
-pub(crate) type Guilty = (u16, Error, Vec<u8>);
+/// A site at fault, and why.
+pub(crate) type Guilty = (u16, Error);
 
 pub(crate) enum Progress {
     Waiting,

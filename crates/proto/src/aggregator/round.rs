@@ -18,7 +18,6 @@ use super::{
 use crate::{
     commit::{self, Commitment, Sums, Weighted},
     error::Error,
-    evidence,
     mask::{self, Sign},
     message::{
         Agreed, Ask, BurnCertificate, Certificate, ConsistencyCheck, Kind, Named, OpenedCheck, OpenedInput, Opening,
@@ -233,14 +232,6 @@ impl Round {
         self.weighted.iter_mut().for_each(|sum| sum.add(words, weight));
     }
 
-    /// If `frame` is the second one with which a site answered one question, the first one ([INP-2]).
-    pub(crate) fn answered_before(&self, from: u16, frame: &Verified<'_>) -> Option<Vec<u8>> {
-        let before =
-            self.inputs.get(&from).filter(|_| frame.kind == Kind::MaskedInput && frame.context == self.context)?;
-        let words = before.words.as_ref().filter(|_| !before.proof.same_message(&frame.proof))?;
-        Some(evidence::input_frame(&self.context, &before.commitment, words, &before.proof))
-    }
-
     pub(crate) fn message(&mut self, env: &Env, from: u16, frame: &Verified<'_>) -> Result<(), Error> {
         match frame.kind {
             Kind::MaskedInput => self.masked_input(env, from, frame),
@@ -315,8 +306,7 @@ impl Round {
         }
         let words: Vec<u64> = bytes.as_chunks::<8>().0.iter().map(|w| u64::from_le_bytes(*w)).collect();
         if *blame && commit::commit(&words) != *commitment {
-            let frame = evidence::input_frame(&self.context, commitment, &words, &frame.proof);
-            guilty.push((from, env.site_error(from, BROKEN, Rule::Inp4), frame));
+            guilty.push((from, env.site_error(from, BROKEN, Rule::Inp4)));
         } else if let Some(weight) = self.inputs.get(&from).map(|input| input.weight) {
             self.add(&words, weight);
         }
@@ -395,8 +385,8 @@ impl Round {
             Phase::Again { alive, blame, guilty } => {
                 let (mut alive, blame, guilty) = (std::mem::take(alive), *blame, std::mem::take(guilty));
                 // They are out of the sums already.
-                alive.retain(|s| !guilty.iter().any(|(site, ..)| site == s));
-                guilty.iter().for_each(|(site, ..)| drop(self.inputs.remove(site)));
+                alive.retain(|s| !guilty.iter().any(|(site, _)| site == s));
+                guilty.iter().for_each(|(site, _)| drop(self.inputs.remove(site)));
                 if guilty.is_empty() {
                     return self.name_survivors(env, deck, alive, now);
                 }
@@ -518,9 +508,8 @@ impl Round {
     /// [INP-4]: the sites whose commitment is not to what they sent.
     fn broken_commitments(&self, env: &Env) -> Vec<Guilty> {
         let guilty = |(site, i): (&u16, &Input)| {
-            let words = i.words.as_ref().filter(|words| commit::commit(words) != i.commitment)?;
-            let frame = evidence::input_frame(&self.context, &i.commitment, words, &i.proof);
-            Some((*site, env.site_error(*site, BROKEN, Rule::Inp4), frame))
+            i.words.as_ref().filter(|words| commit::commit(words) != i.commitment)?;
+            Some((*site, env.site_error(*site, BROKEN, Rule::Inp4)))
         };
         self.inputs.iter().filter_map(guilty).collect()
     }

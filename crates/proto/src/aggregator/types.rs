@@ -104,14 +104,6 @@ pub enum Event {
         /// Why.
         why: Loss,
     },
-    /// A site broke a rule in a way that its signatures prove to anybody: [`crate::evidence::Documents`] reads the frames.
-    /// [`Event::Lost`] follows.
-    Caught {
-        /// The site.
-        site: u16,
-        /// One frame with a commitment to another vector, or two that answer one question.
-        frames: Vec<Vec<u8>>,
-    },
     /// A share of `owner`'s self-mask that came from `holder` was wrong and was corrected ([UNM-6]). One of the two is
     /// at fault: the holder may have changed it, or the owner may have sealed a wrong one.
     WrongShare {

@@ -1,4 +1,4 @@
-"""What a run leaves behind: its result, who belongs where, and evidence."""
+"""What a run leaves behind: its result, and who belongs where."""
 
 from __future__ import annotations
 
@@ -23,6 +23,6 @@ def assign(model: Any, data: Any, **options: Any) -> Any:
     return call("assign", model=model, data=data, **options)
 
 
-def verify(evidence: Any, roster: Any = "roster.toml", plan: Any = "plan.toml") -> dict[str, Any]:
-    """Checks the signatures in a file of evidence, and says what they prove and against whom."""
-    return call("verify", others=[evidence], roster=roster, plan=plan)
+def verify(path: Any, **options: Any) -> dict[str, Any]:
+    """Who signed a result, and of a run's folder whether its totals lead to it."""
+    return call("verify", others=[path], **options)

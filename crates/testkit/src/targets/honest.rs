@@ -98,7 +98,7 @@ pub fn corpus() -> Vec<(&'static str, String, Vec<u8>)> {
     application(&mut all);
     texts(&mut all);
     machines(&mut all);
-    all.extend(super::evidence::corpus());
+    all.extend(super::opened::corpus());
     all
 }
 

@@ -1,9 +1,9 @@
 //! What is fed with hostile bytes: every decoder, and both state machines. A target panics where something is wrong.
 
 mod decoders;
-mod evidence;
 pub mod honest;
 mod machines;
+mod opened;
 
 /// Something that takes any bytes.
 #[derive(Clone, Copy)]
@@ -21,7 +21,7 @@ const fn target(name: &'static str, run: fn(&[u8]), quick: usize) -> Target {
 }
 
 /// Every target.
-pub const ALL: [Target; 20] = [
+pub const ALL: [Target; 19] = [
     target("header", decoders::header, 4_000),
     target("message", decoders::message, 4_000),
     target("codec", decoders::codec, 2_000),
@@ -37,8 +37,7 @@ pub const ALL: [Target; 20] = [
     target("batch", decoders::batch, 1_000),
     target("question", decoders::question, 1_000),
     target("carrier", decoders::carrier, 4_000),
-    target("evidence", evidence::frames, 400),
-    target("evidence_file", evidence::file, 200),
+    target("opened", opened::frames, 400),
     target("transcript", decoders::journal::<veilsum_node::store::Told>, 200),
     target("site", machines::site, 40),
     target("aggregator", machines::aggregator, 40),

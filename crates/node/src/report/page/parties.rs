@@ -70,12 +70,6 @@ pub(super) fn who(page: &mut Page, all: &Reported) {
             of.roster.coordinator.name, of.roster.intermediary.name
         ));
     }
-    if all.evidence > 0 {
-        page.paragraph(&format!(
-            "{} of signed evidence against a party lie beside this result: veilsum verify says what they prove.",
-            counted(all.evidence, "file")
-        ));
-    }
 }
 
 /// How long a site was in the totals, of which the one of this question was the first without it.

@@ -39,8 +39,6 @@ pub struct Reported {
     pub(super) told: Told,
     /// The day on which the file was written last, as YYYY-MM-DD in UTC.
     pub(super) day: Option<String>,
-    /// Files of signed evidence beside it.
-    pub(super) evidence: usize,
     /// What could not be used of what lies beside it.
     pub(super) unused: Vec<String>,
 }
@@ -89,7 +87,6 @@ impl Reported {
             holds: None,
             unchecked: None,
             told,
-            evidence: 0,
             unused,
         };
         let model = model.filter(|(model, bytes)| {
@@ -166,12 +163,6 @@ impl Reported {
                 Err(failure) => self.unused.push(failure.message),
             }
         }
-        let named = |entry: &std::fs::DirEntry| {
-            let name = entry.file_name().to_string_lossy().into_owned();
-            name.starts_with("evidence-") && name.ends_with(".json")
-        };
-        let folder = if folder.as_os_str().is_empty() { Path::new(".") } else { folder };
-        self.evidence = std::fs::read_dir(folder).map_or(0, |all| all.flatten().filter(named).count());
     }
 
     /// Where the report belongs: beside the result, as `report.html` beside `result.json`.

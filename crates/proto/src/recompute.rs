@@ -1,14 +1,11 @@
-//! Evidence: what a party signed, shown to somebody who has only the roster and the plan ([EVD-1], spec section 14.1).
+//! What a coordinator asked and opened, recomputed by somebody who has only the roster and the plan ([RES-8]).
 //!
-//! A finding rests on signatures alone. The party that shows the evidence may lie about everything else, and still
-//! cannot invent a finding (`every_lie_is_refused_and_named` and its neighbours test this).
+//! A finding rests on signatures alone. Whoever shows the frames may lie about everything else, and still cannot invent one.
 
 use crate::{
-    codec,
-    commit::commit,
     error::Error,
-    identity::{DecodedKeys, PublicKey},
-    message::{self, Ask, COMMITMENT, Kind, Opening, Verified, opening_hash, round_context},
+    identity::DecodedKeys,
+    message::{self, Ask, Kind, Opening, Verified, opening_hash, round_context},
     opening::{Seen, Verified as Before},
     plan::Terms,
     policy::{self, Floor},
@@ -58,7 +55,7 @@ pub struct Opened {
     pub name: Hash,
 }
 
-/// The documents that evidence is read against.
+/// The documents that frames are read against.
 #[derive(Clone, Copy)]
 pub struct Documents<'a> {
     /// The verified roster.
@@ -72,10 +69,10 @@ impl Documents<'_> {
         message::session(&self.terms.hash(), &self.roster.hash(), PartyId::Coordinator)
     }
 
-    fn frame<'a>(&self, by: PartyId, bytes: &'a [u8], kind: Kind) -> Result<Verified<'a>, Error> {
-        let name = self.roster.name_of(by);
-        let key = self.roster.member(by).map_or(PublicKey([0; 32]), |member| member.key);
-        let frame = message::verify(bytes, &self.session(), (&DecodedKeys::default(), &key), &|| name.clone())?;
+    fn frame<'a>(&self, bytes: &'a [u8], kind: Kind) -> Result<Verified<'a>, Error> {
+        let coordinator = &self.roster.coordinator;
+        let keys = (&DecodedKeys::default(), &coordinator.key);
+        let frame = message::verify(bytes, &self.session(), keys, &|| coordinator.name.clone())?;
         if frame.kind == kind {
             Ok(frame)
         } else {
@@ -88,7 +85,7 @@ impl Documents<'_> {
     /// # Errors
     /// An error where the frame proves nothing: not signed by the coordinator under this roster and plan, or of another deck.
     pub fn asked(&self, directory: &Hash, ask: &[u8]) -> Result<Asked, Error> {
-        let frame = self.frame(PartyId::Coordinator, ask, Kind::Ask)?;
+        let frame = self.frame(ask, Kind::Ask)?;
         let asked: Ask = frame.decode("Ask")?;
         if frame.context != round_context(&self.session(), directory, &asked) {
             return Err(worthless("a question of another deck than is claimed"));
@@ -110,7 +107,7 @@ impl Documents<'_> {
     /// As [`Documents::asked`].
     pub fn opened(&self, directory: &Hash, ask: &[u8], opening: &[u8]) -> Result<Result<Opened, Blame>, Error> {
         let asked = self.asked(directory, ask)?;
-        let frame = self.frame(PartyId::Coordinator, opening, Kind::Opening)?;
+        let frame = self.frame(opening, Kind::Opening)?;
         if frame.context != asked.context {
             return Err(worthless("an opening of another round"));
         }
@@ -143,44 +140,8 @@ impl Documents<'_> {
             Err(fault) => blame(fault.what, fault.rule),
         }
     }
-
-    /// Whether a site's masked input is another vector than it committed to ([INP-4]).
-    ///
-    /// # Errors
-    /// An error where the frame is not the site's.
-    pub fn input(&self, site: u16, frame: &[u8]) -> Result<Option<Blame>, Error> {
-        let frame = self.frame(PartyId::Site(site), frame, Kind::MaskedInput)?;
-        let sound = frame.rest.split_first_chunk::<COMMITMENT>().is_some_and(|(commitment, bytes)| {
-            let (words, rest) = bytes.as_chunks::<8>();
-            let words: Vec<u64> = words.iter().map(|w| u64::from_le_bytes(*w)).collect();
-            rest.is_empty() && words.len() <= crate::limits::MAX_WORDS && *commitment == commit(&words)
-        });
-        let what = "committed to another vector than it sent".to_owned();
-        Ok((!sound).then_some(Blame { culprit: PartyId::Site(site), what, rule: Rule::Inp4 }))
-    }
-
-    /// Whether one party signed two different messages where a round has one: two inputs of a site ([INP-2]), two openings
-    /// of a coordinator ([OPN-8]).
-    ///
-    /// # Errors
-    /// An error where a frame is not the party's.
-    pub fn twice(&self, by: PartyId, one: &[u8], other: &[u8]) -> Result<Option<Blame>, Error> {
-        let (kind, what, rule) = match by {
-            PartyId::Site(_) => (Kind::MaskedInput, "answered one question twice, with different vectors", Rule::Inp2),
-            _ => (Kind::Opening, "opened one total in two ways", Rule::Opn8),
-        };
-        let (one, other) = (self.frame(by, one, kind)?, self.frame(by, other, kind)?);
-        let differ = one.context == other.context && one.rest != other.rest;
-        Ok(differ.then(|| Blame { culprit: by, what: what.to_owned(), rule }))
-    }
 }
 
 fn worthless(what: impl Into<String>) -> Error {
-    Error::malformed("evidence", what, Rule::Evd1)
-}
-
-/// Rebuilds a frame from its parts, as its sender signed it.
-pub(crate) fn input_frame(context: &Hash, commitment: &[u8; 32], words: &[u64], proof: &message::Proof) -> Vec<u8> {
-    let rest = [&commitment[..], &codec::words_to_bytes(words)].concat();
-    message::assemble(Kind::MaskedInput, context, &rest, &proof.signature())
+    Error::malformed("recorded frame", what, Rule::Res8)
 }

@@ -1,16 +1,12 @@
-//! Evidence: frames that a third party is shown, the file that they come in, and the transcript that a site keeps. Whatever
-//! the bytes are, nobody is blamed who did not sign something else than the protocol makes an honest party sign.
+//! What a coordinator asked and opened, shown to somebody who has only roster and plan, and the transcript that a site keeps. Whatever
+//! the bytes are, a coordinator is not blamed that signed nothing else than the protocol makes an honest one sign.
 
-use std::{fs, sync::LazyLock};
+use std::sync::LazyLock;
 
-use veilsum_node::{
-    documents::Federation,
-    evidence::verify,
-    store::{Said, Told},
-};
-use veilsum_proto::{Rule, codec, evidence::Documents, message::Kind, plan::Terms, roster::PartyId, suite::Hash};
+use veilsum_node::store::{Said, Told};
+use veilsum_proto::{codec, message::Kind, recompute::Documents, roster::PartyId, suite::Hash};
 
-use super::honest::{self, Kept, course};
+use super::honest::{self, course};
 use crate::{
     recording::{Course, kind},
     wire::{Parts, parts, raw},
@@ -78,14 +74,13 @@ fn shown<'a>(c: &Course, input: &mut &'a [u8]) -> Option<(PartyId, Vec<u8>, bool
     Some((*by, bytes, same))
 }
 
-/// All four judgements on two frames.
+/// A question, and its opening.
 pub(super) fn frames(bytes: &[u8]) {
     let c = course();
     let documents = Documents { roster: &c.kit.roster, terms: &c.kit.terms };
     let mut input = bytes;
     // The raw bytes themselves are nobody's.
     assert!(documents.asked(&spoken().directory, bytes).is_err());
-    assert!(documents.input(0, bytes).is_err() && documents.twice(PartyId::Coordinator, bytes, bytes).is_err());
     let (Some(one), Some(other)) = (shown(c, &mut input), shown(c, &mut input)) else { return };
     let blamed = |what: &str, culprit: PartyId, of: &[&(PartyId, Vec<u8>, bool)]| {
         assert!(
@@ -105,33 +100,6 @@ pub(super) fn frames(bytes: &[u8]) {
         }
         _ => {}
     }
-    if let PartyId::Site(site) = one.0
-        && let Ok(Some(blame)) = documents.input(site, &one.1)
-    {
-        assert_eq!(blame.culprit, one.0);
-        blamed("an input", blame.culprit, &[&one]);
-    }
-    for by in [one.0, PartyId::Coordinator, PartyId::Intermediary, PartyId::Site(0), PartyId::Site(u16::MAX)] {
-        if let Ok(Some(blame)) = documents.twice(by, &one.1, &other.1) {
-            assert_eq!((blame.culprit, one.0, other.0), (by, by, by));
-            blamed("two messages", blame.culprit, &[&one, &other]);
-        }
-    }
-}
-
-fn federation() -> Federation {
-    let f = honest::federation();
-    let terms = Terms { min_total_rows: 100, ..(*f.kit.terms).clone() };
-    Federation::new((*f.kit.roster).clone(), terms).expect("the plan holds")
-}
-
-/// An evidence file. Nobody signed a lie in this federation, so none convicts anybody.
-pub(super) fn file(bytes: &[u8]) {
-    static MADE: LazyLock<Federation> = LazyLock::new(federation);
-    let folder = Kept::folder("evidence");
-    let path = folder.path().join("evidence.json");
-    fs::write(&path, bytes).expect("the temporary folder can be written");
-    assert!(verify(&path, &MADE).is_err(), "honest parties are convicted");
 }
 
 /// Honest inputs: target, name, bytes.
@@ -142,31 +110,15 @@ pub(super) fn corpus() -> Vec<(&'static str, String, Vec<u8>)> {
         let found = frames.iter().enumerate().skip(from).find(|(_, (_, b))| kind(b) == wanted);
         found.expect("it was said in the run").0
     };
-    let (ask, opening, input) = (at(Kind::Ask, 0), at(Kind::Opening, 0), at(Kind::MaskedInput, 0));
+    let (ask, opening) = (at(Kind::Ask, 0), at(Kind::Opening, 0));
     let plain = |n: usize| [n as u8, 0, 0, 0, 0];
-    all.push(("evidence", "opened".into(), [plain(ask), plain(opening)].concat()));
-    all.push(("evidence", "one-input-twice".into(), [plain(input), plain(input)].concat()));
-    let (lie, twice) = ([opening as u8, 1, 8, 0, 1, 0xff], [input as u8, 1, 0, 0, 1, 0xff]);
-    all.push(("evidence", "a-lie".into(), [&plain(ask)[..], &lie].concat()));
-    all.push(("evidence", "two-inputs".into(), [&plain(input)[..], &twice].concat()));
+    all.push(("opened", "opened".into(), [plain(ask), plain(opening)].concat()));
+    let lie = [opening as u8, 1, 8, 0, 1, 0xff];
+    all.push(("opened", "a-lie".into(), [&plain(ask)[..], &lie].concat()));
     let said = |n: usize| Told::Said(Said { directory: spoken().directory, frame: frames[n].1.clone() });
     let told = |told: Told| honest::entry(&codec::encode(&told));
     let round = [told(Told::Counted(vec![0, 1, 2])), told(said(ask)), told(said(opening))].concat();
     all.push(("transcript", "one-round".into(), [&[1], &round[..]].concat()));
     all.push(("transcript", "torn".into(), [&[1], &round[..round.len() - 100]].concat()));
-    let kit = &honest::federation().kit;
-    let hex = |bytes: &[u8]| bytes.iter().map(|b| format!("{b:02x}")).collect::<String>();
-    for (case, accused, numbers) in
-        [("opening", "hub", vec![ask, opening]), ("input", "site-0", vec![input]), ("course", "hub", vec![ask])]
-    {
-        let frame =
-            |n: &usize| serde_json::json!({"directory": spoken().directory.to_string(), "frame": hex(&frames[*n].1)});
-        let file = serde_json::json!({
-            "format": "veilsum-evidence/1", "roster": kit.roster.hash().to_string(), "plan": kit.terms.hash().to_string(),
-            "accused": accused, "rule": Rule::Opn4, "what": "lied", "case": case,
-            "frames": numbers.iter().map(frame).collect::<Vec<_>>(),
-        });
-        all.push(("evidence_file", case.into(), file.to_string().into_bytes()));
-    }
     all
 }
