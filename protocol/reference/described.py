@@ -5,7 +5,6 @@ import math
 from compared import original, spans
 from steps import confined
 
-QUANTILES = [0.05, 0.25, 0.5, 0.75, 0.95]
 MISSING = "rows that sites read and that have no value in a column, counted before any row is left out"
 UNASKED = "not asked under noise: each site has its own count (`veilsum check`)"
 
@@ -18,17 +17,6 @@ def bins_of(lower, upper, counts):
         return upper if i == n else lower + (upper - lower) * (i / n)
 
     return [(edge(i), edge(i + 1), rows) for i, rows in enumerate(counts)]
-
-
-def quantile(bins, q, span):
-    rows, below = sum(b[2] for b in bins), 0
-    rank = max(math.ceil(q * rows * (1 - 4 * 2.0**-52)), 1)
-    for low, high, inside in bins:
-        if rank <= below + inside:
-            value = low + (high - low) * ((rank - below) / (inside + 1))
-            return {"q": q, "value": (value, span), "error": (max(value - low, high - value), span)}
-        below += inside
-    return None
 
 
 def describe(told, work, domain):
@@ -58,7 +46,6 @@ def describe(told, work, domain):
                 **lacking(i),
                 "mean": (mean[i], span),
                 "deviation": (math.sqrt(variances[i]) * (span if domain.scaling == "box" else 1.0), span),
-                "quantiles": [found for found in (quantile(bins, q, span) for q in QUANTILES) if found],
                 "histogram": [{"from": (low, span), "to": (high, span), "rows": inside} for low, high, inside in bins],
             }
         )

@@ -94,8 +94,7 @@ impl Facts {
         }
         if let Some(found) = &told.description {
             fact("missing", found.missing.replace('`', ""));
-            for (what, rows) in [("histograms and quantiles", found.histogram_rows), ("deviations", found.spread_rows)]
-            {
+            for (what, rows) in [("histograms", found.histogram_rows), ("deviations", found.spread_rows)] {
                 if let Some(rows) = rows {
                     fact(what, format!("over {rows} rows: a site was lost in between"));
                 }

@@ -89,30 +89,25 @@ fn described(told: &Told, found: &Described) -> String {
     let mut out = String::new();
     let names = width(&mut found.numbers.iter().map(|number| &number.column)).max(6);
     let missing = |of: Option<u64>| of.map_or_else(|| "–".to_owned(), |rows| rows.to_string());
-    if let Some(first) = found.numbers.first() {
-        let _ = write!(out, "  {:<names$} {:>9} {:>11} {:>11}", "column", "missing", "mean", "deviation");
-        for quantile in &first.quantiles {
-            let _ = write!(out, " {:>11}", format!("{:.0} %", 100.0 * quantile.q));
-        }
-        let _ = writeln!(out, " {:>10}  rows by bin", "± at most");
+    if !found.numbers.is_empty() {
+        let _ =
+            writeln!(out, "  {:<names$} {:>9} {:>11} {:>11}  rows by bin", "column", "missing", "mean", "deviation");
     }
     for (i, number) in found.numbers.iter().enumerate() {
         let (name, lacking) = (shorten(&number.column), missing(number.missing));
-        let _ = write!(out, "  {name:<names$} {lacking:>9} {:>11} {:>11}", short(number.mean), short(number.deviation));
-        for quantile in &number.quantiles {
-            let _ = write!(out, " {:>11}", short(quantile.value));
-        }
-        let error = number.quantiles.iter().filter_map(|quantile| quantile.error).fold(0.0, f64::max);
         let most = number.histogram.iter().map(density).fold(0.0, f64::max);
         let bars = number.histogram.iter().map(|bin| bar(density(bin) / most));
-        let _ = writeln!(out, " {:>10}  {}", short(Some(error)), bars.collect::<String>());
+        let _ = writeln!(
+            out,
+            "  {name:<names$} {lacking:>9} {:>11} {:>11}  {}",
+            short(number.mean),
+            short(number.deviation),
+            bars.collect::<String>()
+        );
         let Some(off) = errors.and_then(|errors| errors.numbers.get(i)) else { continue };
-        let _ = write!(out, "  {:>names$} {:>9} {:>11} {:>11}", "±", "", short(off.mean), short(off.deviation));
-        for quantile in &off.quantiles {
-            let _ = write!(out, " {:>11}", short(quantile.value));
-        }
         let rows = off.histogram.iter().map(|bin| bin.rows).max().unwrap_or(0);
-        let _ = writeln!(out, " {:>10}  {rows} in a bin", "");
+        let (mean, deviation) = (short(off.mean), short(off.deviation));
+        let _ = writeln!(out, "  {:>names$} {:>9} {mean:>11} {deviation:>11}  {rows} in a bin", "±", "");
     }
     for (i, of) in found.categories.iter().enumerate() {
         let _ = writeln!(out, "  {}, missing {}", clean(&of.column), missing(of.missing));

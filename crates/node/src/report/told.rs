@@ -368,16 +368,7 @@ pub(super) struct Numbers {
     pub(super) deviation: Maybe,
     /// Rows without a value, if somebody counted them.
     pub(super) missing: Option<u64>,
-    pub(super) quantiles: Vec<Quantile>,
     pub(super) histogram: Vec<Bin>,
-}
-
-#[derive(Debug, Clone, Copy, Deserialize)]
-pub(super) struct Quantile {
-    pub(super) q: f64,
-    pub(super) value: Maybe,
-    /// How far its bin may put it off.
-    pub(super) error: Maybe,
 }
 
 #[derive(Debug, Clone, Copy, Deserialize)]

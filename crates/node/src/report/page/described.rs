@@ -1,28 +1,22 @@
 //! What `describe` found of every column.
 
-use veilsum_charts::{Chart, Histogram, Page, Plot, page::Cell, text::percent};
+use veilsum_charts::{Chart, Histogram, Page, Plot, page::Cell};
 
 use crate::report::told::{Bin, Described, Numbers, Told};
 
-/// Histograms, quantiles, categories.
+/// Histograms and categories.
 pub(super) fn columns(page: &mut Page, told: &Told) {
     let Some(found) = &told.description else { return };
     page.part("Columns of numbers");
     let noisy = told.privacy.is_some();
-    let quantiles: Vec<String> =
-        found.numbers.first().map_or(&[][..], |of| &of.quantiles[..]).iter().map(|q| percent(q.q)).collect();
-    let mut heads = vec!["column", "missing", "mean", "deviation"];
-    heads.extend(quantiles.iter().map(String::as_str));
     let rows = found.numbers.iter().enumerate().map(|(i, of)| {
         let shown = |value: &dyn Fn(&Numbers) -> Option<f64>| told.described(|of| value(of.numbers.get(i)?));
-        let first = [of.column.clone(), missing(of.missing), shown(&|of| of.mean), shown(&|of| of.deviation)];
-        let quantile = |at: usize| shown(&|of| of.quantiles.get(at)?.value);
-        first.into_iter().chain((0..of.quantiles.len()).map(quantile)).map(Cell::Text).collect::<Vec<_>>()
+        [of.column.clone(), missing(of.missing), shown(&|of| of.mean), shown(&|of| of.deviation)].map(Cell::Text)
     });
     if noisy {
         page.paragraph("Behind ± is the standard error of the noise.");
     }
-    page.numbers(&heads, rows);
+    page.numbers(&["column", "missing", "mean", "deviation"], rows);
     let charts: Vec<Chart> = found
         .numbers
         .iter()
@@ -37,17 +31,11 @@ pub(super) fn columns(page: &mut Page, told: &Told) {
                 (true, error) => format!("{}: rows of a bar ± {} at most", of.column, error?),
             };
             let bins = of.histogram.iter().map(|bin| (bin.from, bin.to, bin.rows as f64)).collect();
-            let chart = Chart::new(title, "", "rows", Plot::Histogram(Histogram { bins }));
-            let at = of.quantiles.iter().position(|q| q.q == 0.5);
-            let words = told.described(|of| of.numbers.get(i)?.quantiles.get(at?)?.value);
-            Some(match at.and_then(|at| of.quantiles[at].value) {
-                Some(median) => chart.note(median, format!("median {words}")),
-                None => chart,
-            })
+            Some(Chart::new(title, "", "rows", Plot::Histogram(Histogram { bins })))
         })
         .collect();
     page.charts(&charts);
-    page.aside(&format!("Quantiles are read off the bins. Missing: {}.", found.missing.replace('`', "")));
+    page.aside(&format!("Missing: {}.", found.missing.replace('`', "")));
     categories(page, told, found);
 }
 
