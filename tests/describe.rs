@@ -128,8 +128,7 @@ fn sites_answer_a_description_and_follow_it() {
     let ended = veilsum(&made).expect(2);
     assert!(ended.stderr.contains("how many clusters?"), "{}", ended.stderr);
     let ended = veilsum(&[&made[..], &["--set", "max_rows=2000", "--method", "describe"]].concat()).expect(0);
-    for said in ["16 bins a column", "4 questions at most", "first centres are not needed", "histogram", "moments"]
-    {
+    for said in ["16 bins a column", "4 questions at most", "first centres are not needed", "histogram", "moments"] {
         assert!(ended.stdout.contains(said), "{said:?} is not in {}", ended.stdout);
     }
     let patience = ["--join-timeout", "60"];

@@ -35,7 +35,6 @@ use veilsum_proto::{
 
 use self::report::{InForce, Leaves, Report, Spent};
 use crate::{
-    page::{self, Print},
     party::{Own, block_on, head_of, key_beside, state_of},
     rows::RowsSaid,
     verb::{self, Verb},
@@ -65,9 +64,6 @@ pub(crate) struct CheckArgs {
     /// Seconds for one attempt to reach somebody
     #[arg(long, value_name = "SECONDS", default_value_t = 3)]
     pub timeout: u64,
-    /// The page.
-    #[command(flatten)]
-    pub print: Print,
 }
 
 impl Verb for CheckArgs {
@@ -80,7 +76,6 @@ impl Verb for CheckArgs {
         let mut check = Check { args: self, key: key.as_ref().ok(), report: Report::default() };
         check.party(key.as_ref().err())?;
         let report = check.report.concluded();
-        page::write(&report.page(), self.print.html.as_deref())?;
         verb::print(json, &serde_json::to_value(&report).unwrap_or_default(), &report.to_string())?;
         report.failure().map_or(Ok(()), Err)
     }

@@ -24,7 +24,6 @@ mod join;
 mod key;
 mod ledger;
 mod method;
-mod page;
 mod party;
 mod plan;
 mod privacy;

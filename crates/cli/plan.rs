@@ -36,7 +36,7 @@ pub(crate) enum PlanCommand {
     Propose(ProposeArgs),
     /// End the run that goes on for everybody; what is out so far is the result
     Stop(StopArgs),
-    /// Write a privacy report for assessors: which data, for what, who sees what, how long, and what if it goes wrong
+    /// Print a privacy report for assessors: which data, for what, who sees what, how long, and what if it goes wrong
     Privacy(PrivacyArgs),
 }
 

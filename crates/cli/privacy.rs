@@ -17,7 +17,6 @@ use veilsum_node::{
 };
 
 use crate::{
-    page::{self, BLANK, Page},
     verb::Verb,
     words::{self, columns_of, totals_tell},
 };
@@ -28,9 +27,6 @@ const CHAPTER: &str = include_str!("../../docs/src/privacy.md");
 /// `veilsum plan privacy`
 #[derive(Args, Debug)]
 pub(crate) struct PrivacyArgs {
-    /// Where to write the report: one page to print, without scripts, that fetches nothing
-    #[arg(long, value_name = "FILE", required = true)]
-    pub html: PathBuf,
     /// The plan
     #[arg(long, value_name = "FILE", default_value = "plan.toml")]
     pub plan: PathBuf,
@@ -52,7 +48,7 @@ pub(crate) struct PrivacyArgs {
 }
 
 impl Verb for PrivacyArgs {
-    /// Writes the report.
+    /// Prints the report, as Markdown.
     ///
     /// # Errors
     /// A [`Failure`] that names the file at fault.
@@ -72,16 +68,67 @@ impl Verb for PrivacyArgs {
             federation,
             site,
         };
-        page::write(&report.page(), Some(&self.html))?;
-        let says = format!(
-            "{}: a privacy report of {}, with lines to fill in for its purpose, its legal basis and whom to ask",
-            self.html.display(),
-            report.federation.roster.name
-        );
-        let value = json!({ "written": self.html.display().to_string(), "says": says,
+        let text = report.text();
+        let value = json!({ "report": text,
             "not_protected": unprotected().into_iter().map(|(title, _)| title).collect::<Vec<_>>() });
-        crate::verb::print(json, &value, &says)
+        crate::verb::print(json, &value, text.trim_end())
     }
+}
+
+/// Where somebody writes.
+const BLANK: &str = "________";
+
+/// Markdown that grows from top to bottom. A name in it may be anything, so that what is not the documents' own is escaped.
+#[derive(Default)]
+struct Text(String);
+
+impl Text {
+    fn part(&mut self, title: &str) {
+        self.0 += &format!("## {title}\n\n");
+    }
+
+    fn paragraph(&mut self, text: &str) {
+        self.marked(&plain(text));
+    }
+
+    /// A paragraph of the project's own documents.
+    fn marked(&mut self, text: &str) {
+        self.0 += &format!("{text}\n\n");
+    }
+
+    fn list<T: AsRef<str>>(&mut self, items: impl IntoIterator<Item = T>) {
+        let items: String = items.into_iter().map(|item| format!("* {}\n", plain(item.as_ref()))).collect();
+        self.marked(&items);
+    }
+
+    fn table<T: AsRef<str>>(&mut self, columns: &[&str], rows: impl IntoIterator<Item: IntoIterator<Item = T>>) {
+        let cells = |row: &mut dyn Iterator<Item = T>| row.map(|cell| plain(cell.as_ref())).collect::<Vec<_>>();
+        self.rows(columns, rows.into_iter().map(|row| cells(&mut row.into_iter())));
+    }
+
+    fn marked_table(&mut self, columns: &[&str], rows: impl IntoIterator<Item: IntoIterator<Item = &'static str>>) {
+        self.rows(columns, rows.into_iter().map(|row| row.into_iter().map(str::to_owned).collect()));
+    }
+
+    fn rows(&mut self, columns: &[&str], rows: impl Iterator<Item = Vec<String>>) {
+        let line = |cells: &[String]| format!("| {} |\n", cells.join(" | "));
+        self.0 += &line(&columns.iter().map(|&name| name.to_owned()).collect::<Vec<_>>());
+        self.0 += &format!("|{}\n", "---|".repeat(columns.len()));
+        rows.for_each(|row| self.0 += &line(&row));
+        self.0.push('\n');
+    }
+}
+
+/// A text in which no sign is Markdown's or that of a text.
+fn plain(text: &str) -> String {
+    let mut out = String::with_capacity(text.len());
+    for sign in text.chars() {
+        if matches!(sign, '<' | '>' | '|' | '*' | '[' | ']' | '\\') {
+            out.push('\\');
+        }
+        out.push(if sign.is_control() { ' ' } else { sign });
+    }
+    out
 }
 
 struct Report {
@@ -95,37 +142,37 @@ struct Report {
 }
 
 impl Report {
-    fn page(&self) -> Page {
+    fn text(&self) -> String {
         let roster = &self.federation.roster;
-        let mut page = Page::new(&format!("Privacy report: {}", roster.name));
-        page.says(&format!(
+        let mut text = Text(format!("# Privacy report: {}\n\n", plain(&roster.name)));
+        text.paragraph(&format!(
             "No row leaves a site. What leaves are vectors of numbers behind masks, of which only totals over sites become readable; \
              {}. This report says which data, for what, who sees what, for how long, and what if something goes wrong.",
             self.cost.sites_mean()
         ));
-        page.paragraph(&format!(
+        text.paragraph(&format!(
             "It was made from the plan {} and the roster {} (fingerprints to compare), and from the policy of one site: {}. Its numbers are \
              those of `veilsum plan check` and `veilsum check`. Nobody has audited this software independently.",
             roster_fingerprint(&self.federation.terms.hash()),
             roster_fingerprint(&roster.hash()),
             self.policy_from
         ));
-        self.data(&mut page);
-        self.purpose(&mut page);
-        self.who_sees_what(&mut page);
-        self.how_long(&mut page);
-        self.if_something_goes_wrong(&mut page);
-        self.protection(&mut page);
-        not_protected(&mut page);
-        to_fill_in(&mut page);
-        page
+        self.data(&mut text);
+        self.purpose(&mut text);
+        self.who_sees_what(&mut text);
+        self.how_long(&mut text);
+        self.if_something_goes_wrong(&mut text);
+        self.protection(&mut text);
+        not_protected(&mut text);
+        to_fill_in(&mut text);
+        text.0
     }
 
-    fn data(&self, page: &mut Page) {
+    fn data(&self, text: &mut Text) {
         let work = &self.federation.work;
         let blank = BLANK.to_owned();
-        page.part("Which data");
-        page.paragraph(
+        text.part("Which data");
+        text.paragraph(
             "These columns are read at every site, by a program that runs there. Ranges and lists are public, and must not come from rows.",
         );
         let numbers = work
@@ -136,16 +183,16 @@ impl Report {
             .categorical
             .iter()
             .map(|c| [c.column.clone(), blank.clone(), format!("one of {}", c.categories.join(", ")), blank.clone()]);
-        page.table(&["column", "unit", "possible values", "what it is needed for"], numbers.chain(named));
+        text.table(&["column", "unit", "possible values", "what it is needed for"], numbers.chain(named));
         match &self.reading {
             Some(reading) => {
-                page.table(&["in this site's file", "columns"], columns_of(reading).map(|(a, b)| [a.to_owned(), b]))
+                text.table(&["in this site's file", "columns"], columns_of(reading).map(|(a, b)| [a.to_owned(), b]));
             }
-            None => page.paragraph(&format!("{}.", words::UNREAD)),
-        };
+            None => text.paragraph(&format!("{}.", words::UNREAD)),
+        }
     }
 
-    fn purpose(&self, page: &mut Page) {
+    fn purpose(&self, text: &mut Text) {
         let work = &self.federation.work;
         let clusters = work.recipe.clusters;
         let k = if clusters.min == clusters.max {
@@ -153,9 +200,9 @@ impl Report {
         } else {
             format!("{} to {}", clusters.min, clusters.max)
         };
-        page.part("For what");
-        page.paragraph(&format!("Purpose: {}", self.purpose));
-        page.paragraph(&format!(
+        text.part("For what");
+        text.paragraph(&format!("Purpose: {}", self.purpose));
+        text.paragraph(&format!(
             "What is computed: groups of similar rows over all sites (the method {}, {k} groups). The result says where the groups lie and how \
              large they are; it names no row. Each site can assign its own rows to the groups on its own machine, and nothing leaves for that.",
             work.method_name()
@@ -170,23 +217,23 @@ impl Report {
         let aggregators =
             [(&roster.coordinator, "coordinator", does[0]), (&roster.intermediary, "intermediary", does[1])];
         let sites = roster.sites.iter().map(|site| (site, "site", does[2]));
-        page.table(
+        text.table(
             &["party", "role", "what it does", "organisation", "contact"],
             aggregators
                 .into_iter()
                 .chain(sites)
                 .map(|(of, role, does)| [of.name.clone(), role.to_owned(), does.to_owned(), blank(), blank()]),
         );
-        page.paragraph(
+        text.paragraph(
             "Coordinator and intermediary must be different organisations: together they see both totals, and where blocks of sites left a run \
              they can subtract.",
         );
     }
 
-    fn who_sees_what(&self, page: &mut Page) {
-        page.part("Who sees what");
-        page.list(totals_tell(&self.federation, &self.cost));
-        page.paragraph("What leaves each site, by the kind of question. Every number of it is behind masks, and only the total is opened.");
+    fn who_sees_what(&self, text: &mut Text) {
+        text.part("Who sees what");
+        text.list(totals_tell(&self.federation, &self.cost));
+        text.paragraph("What leaves each site, by the kind of question. Every number of it is behind masks, and only the total is opened.");
         let rows = self.cost.questions.iter().map(|question| {
             let part = self.forecast.parts.iter().find(|(name, ..)| *name == question.name);
             let (times, all) = part.map_or((String::new(), String::new()), |(_, times, cost)| {
@@ -194,69 +241,69 @@ impl Report {
             });
             [question.name.to_owned(), question.asked_by.to_owned(), times, question.words.to_string(), all]
         });
-        page.table(
+        text.table(
             &["question", "asked by", "times at most", "numbers in the first answer", "numbers in all, at most"],
             rows,
         );
         let total = self.forecast.total();
-        page.paragraph(&match total.nano_rho {
+        text.paragraph(&match total.nano_rho {
             None => format!("Together: {} exact numbers at most. {}", total.scalars, words::EXACT),
             Some(rho) => {
                 format!("Together, with noise: {} at most. {}", dp::spends(rho), words::of_a_person(&self.site))
             }
         });
-        page.paragraph("What these totals say, and where that is dangerous:");
+        text.paragraph("What these totals say, and where that is dangerous:");
         let asked = kinds_asked(&self.federation.work, self.cost.questions.iter().map(|question| question.name));
         let table = rows_of(section(MODEL, "What each kind of question gives away"));
         let said = table
             .into_iter()
             .filter(|row| asked.iter().any(|kind| row.first().is_some_and(|first| first.starts_with(kind))));
-        page.marked_table(&["question", "the coordinator learns", "where it is dangerous"], said);
-        page.paragraph("What every party can see, also one that lies or works together with others:");
-        page.marked_table(
+        text.marked_table(&["question", "the coordinator learns", "where it is dangerous"], said);
+        text.paragraph("What every party can see, also one that lies or works together with others:");
+        text.marked_table(
             &["who", "has", "learns", "what bounds it"],
             rows_of(section(MODEL, "Who learns what")).into_iter().map(|row| row.into_iter().take(4)),
         );
     }
 
-    fn how_long(&self, page: &mut Page) {
-        page.part("For how long");
-        page.paragraph(&format!(
+    fn how_long(&self, text: &mut Text) {
+        text.part("For how long");
+        text.paragraph(&format!(
             "Masks and what they hide are kept in memory, and in a journal until the next question, for the length of a run. A site's ledger is \
              kept as long as its key: by it the site knows what it gave away, over all plans and runs. It holds digests and counts, and no value. Under this site's policy all plans together spend rho {} at most, ever.",
             rho_text(self.site.policy.nano_rho),
         ));
-        page.marked_table(
+        text.marked_table(
             &["file at a party", "contents", "keep it?"],
             rows_of(section(CHAPTER, "What stays on disk")),
         );
-        page.paragraph(
+        text.paragraph(
             "Totals that were opened cannot be taken back: whoever learnt them keeps them as long as they like.",
         );
-        page.paragraph(&format!("The result is kept until: {BLANK}"));
+        text.paragraph(&format!("The result is kept until: {BLANK}"));
     }
 
-    fn if_something_goes_wrong(&self, page: &mut Page) {
-        page.part("What if something goes wrong");
-        page.list([
+    fn if_something_goes_wrong(&self, text: &mut Text) {
+        text.part("What if something goes wrong");
+        text.list([
             "A site says no: a policy that is asked for more than it allows refuses the question, and nothing of it leaves.",
             "A site is lost: the run waits for it, goes on without its whole block, or ends with the totals that are out.",
             "A party breaks a rule of the protocol: it is named where that can be known.",
             "A key or a machine is stolen: tell the coordinator and the other sites at once. What can be read there stands under “Seizure” below.",
             "Rows have to be deleted: the site removes them and declares it (`veilsum ledger changed`). What earlier totals say stays said.",
         ]);
-        page.paragraph(&format!("Who is told, by whom, within which time: {BLANK}"));
+        text.paragraph(&format!("Who is told, by whom, within which time: {BLANK}"));
         if !self.cost.warnings.is_empty() {
-            page.paragraph("What `veilsum plan check` warns of under this plan:");
-            page.list(&self.cost.warnings);
+            text.paragraph("What `veilsum plan check` warns of under this plan:");
+            text.list(&self.cost.warnings);
         }
     }
 
-    fn protection(&self, page: &mut Page) {
+    fn protection(&self, text: &mut Text) {
         let (cost, terms) = (&self.cost, &self.federation.terms);
-        page.part("What protects it");
+        text.part("What protects it");
         let noise = self.federation.work.recipe.noise.as_ref();
-        page.table(
+        text.table(
             &["measure", "under this plan"],
             [
                 [
@@ -287,33 +334,33 @@ impl Report {
                 ["noise".to_owned(), noise.map_or("none: totals are exact".to_owned(), |noise| noise.promise())],
             ],
         );
-        page.paragraph(&format!("What this site demands for itself ({}):", self.policy_from));
+        text.paragraph(&format!("What this site demands for itself ({}):", self.policy_from));
         let keys = serde_json::to_value(&self.site).unwrap_or_default();
         let keys = keys.as_object().into_iter().flatten().map(|(key, value)| [key.clone(), value.to_string()]);
-        page.table(&["key", "value"], keys);
-        page.paragraph("Where secrets are, and how they are protected:");
-        page.marked_table(
+        text.table(&["key", "value"], keys);
+        text.paragraph("Where secrets are, and how they are protected:");
+        text.marked_table(
             &["asset", "where it is", "from whom it is protected, and how"],
             rows_of(section(MODEL, "What is protected")),
         );
-        page.paragraph("Security measures, boundary by boundary:");
-        page.marked_table(
+        text.paragraph("Security measures, boundary by boundary:");
+        text.marked_table(
             &["boundary", "threat", "measure"],
             rows_of(section(MODEL, "Boundaries")).into_iter().map(|row| row.into_iter().take(3)),
         );
     }
 }
 
-fn not_protected(page: &mut Page) {
-    page.part("What is not protected");
-    page.paragraph("In the words of the threat model, all of its points:");
-    for (title, text) in unprotected() {
-        page.marked(&format!("**{title}**{text}"));
+fn not_protected(text: &mut Text) {
+    text.part("What is not protected");
+    text.paragraph("In the words of the threat model, all of its points:");
+    for (title, rest) in unprotected() {
+        text.marked(&format!("**{title}**{rest}"));
     }
 }
 
-fn to_fill_in(page: &mut Page) {
-    page.part("To fill in");
+fn to_fill_in(text: &mut Text) {
+    text.part("To fill in");
     let lines = [
         "Controller, or joint controllers, and their agreement",
         "Data protection officer",
@@ -323,7 +370,7 @@ fn to_fill_in(page: &mut Page) {
         "Who backs up the ledger, and makes sure that a state folder is never restored during a run",
         "Assessed by, date, signature",
     ];
-    page.table(&["question", "answer"], lines.map(|line| [line, BLANK]));
+    text.table(&["question", "answer"], lines.map(|line| [line, BLANK]));
 }
 
 /// How the rows of the threat model's table begin that are about what a plan asks.

@@ -48,9 +48,6 @@ struct PlanArgs {
     /// Draws strangers, samples and the noise.
     #[arg(long, default_value_t = 3)]
     seed: u64,
-    /// Writes a page that can be printed.
-    #[arg(long, value_name = "FILE")]
-    html: Option<PathBuf>,
     /// Prints one JSON object instead of the table.
     #[arg(long)]
     json: bool,
@@ -108,9 +105,6 @@ fn plan(args: &PlanArgs) -> anyhow::Result<bool> {
     let from = RowsFrom { data: args.data.clone(), rules, ..RowsFrom::default() };
     let scene = own::Scene::new(&federation, &from, &args.others, args.seed)?;
     let found = own::audit(&scene, args.seed, |step| eprintln!("{:>4} s  {step}", began.elapsed().as_secs()))?;
-    if let Some(path) = &args.html {
-        std::fs::write(path, found.page())?;
-    }
     let mut out = std::io::stdout().lock();
     if args.json {
         serde_json::to_writer_pretty(&mut out, &found)?;

@@ -1,14 +1,13 @@
 //! One page for a browser and for paper, with nothing from elsewhere: no script, no image, no request, whatever stands in a name.
 //!
-//! Everything that is handed in is text and is escaped here. The one exception are the pieces called *marked*, which read the few
-//! signs of Markdown that the project's own documents use, after escaping.
+//! Everything that is handed in is text and is escaped here.
 
 use std::fmt::Write as _;
 
 use crate::{
     chart::{Chart, swatch},
     drawing,
-    text::{BLANK, escaped, inline},
+    text::escaped,
 };
 
 /// The system's own colours follow its dark mode. Below 40 em a table of words is a list, each cell with its column's name
@@ -24,7 +23,7 @@ table{border-collapse:collapse;width:100%;margin:.5rem 0}td,th{border:1px solid 
 .numbers td:not(:first-child),.numbers th:not(:first-child){text-align:right;font-variant-numeric:tabular-nums}\
 .scroll{overflow-x:auto;margin:.5rem 0;background:linear-gradient(to right,var(--paper) 40%,transparent) 0/2.5rem 100% local no-repeat,\
 linear-gradient(to left,var(--paper) 40%,transparent) 100%/2.5rem 100% local no-repeat,\
-linear-gradient(to right,var(--quiet),transparent) 0/.8rem 100% no-repeat,linear-gradient(to left,var(--quiet),transparent) 100%/.8rem 100% no-repeat}.scroll table{margin:0}.blank{display:inline-block;min-width:12rem;border-bottom:1px solid;height:1.2em}\
+linear-gradient(to right,var(--quiet),transparent) 0/.8rem 100% no-repeat,linear-gradient(to left,var(--quiet),transparent) 100%/.8rem 100% no-repeat}.scroll table{margin:0}\
 .good{color:var(--v2)}.bad{color:var(--v1);font-weight:bold}.quiet{color:var(--quiet)}\
 a{color:var(--v0)}details{margin:.5rem 0}summary{cursor:pointer}footer{font-size:.85rem}\
 .charts{display:grid;grid-template-columns:repeat(auto-fill,minmax(min(100%,21rem),1fr));gap:1.5rem;align-items:start}\
@@ -70,10 +69,10 @@ pub enum Cell {
 impl Cell {
     fn html(&self) -> String {
         match self {
-            Cell::Text(text) => words(text),
-            Cell::Marked(style, text) => swatch(*style, text) + &words(text),
-            Cell::Good(text) => format!("<span class=\"good\">{}</span>", words(text)),
-            Cell::Bad(text) => format!("<span class=\"bad\">{}</span>", words(text)),
+            Cell::Text(text) => escaped(text),
+            Cell::Marked(style, text) => swatch(*style, text) + &escaped(text),
+            Cell::Good(text) => format!("<span class=\"good\">{}</span>", escaped(text)),
+            Cell::Bad(text) => format!("<span class=\"bad\">{}</span>", escaped(text)),
         }
     }
 }
@@ -87,7 +86,7 @@ impl<T: Into<String>> From<T> for Cell {
 impl Page {
     /// An empty page under this title, as wide as lines are read well.
     pub fn new(title: &str) -> Page {
-        Page { title: title.to_owned(), body: format!("<h1>{}</h1>\n", words(title)), wide: false }
+        Page { title: title.to_owned(), body: format!("<h1>{}</h1>\n", escaped(title)), wide: false }
     }
 
     /// The same with room for charts beside each other.
@@ -146,16 +145,7 @@ impl Page {
         columns: &[&str],
         rows: impl IntoIterator<Item: IntoIterator<Item = T>>,
     ) -> &mut Page {
-        self.rows(list(columns), columns, rows, |text| words(text.as_ref()))
-    }
-
-    /// The same with cells in Markdown of the project's own documents.
-    pub fn marked_table<T: AsRef<str>>(
-        &mut self,
-        columns: &[&str],
-        rows: impl IntoIterator<Item: IntoIterator<Item = T>>,
-    ) -> &mut Page {
-        self.rows(list(columns), columns, rows, |text| words_by(text.as_ref(), inline))
+        self.rows(list(columns), columns, rows, |text| escaped(text.as_ref()))
     }
 
     /// A table whose first column names what the numbers in the others are of. One with many columns scrolls by itself.
@@ -190,34 +180,6 @@ impl Page {
         self
     }
 
-    /// Paragraphs and lists in Markdown of the project's own documents.
-    pub fn marked(&mut self, text: &str) -> &mut Page {
-        for block in text.split("\n\n").map(str::trim).filter(|block| !block.is_empty()) {
-            // A list may stand in the lines right behind its paragraph.
-            let mut items: Vec<String> = vec![String::new()];
-            for line in block.lines().map(str::trim) {
-                match line.strip_prefix("* ") {
-                    Some(item) => items.push(item.to_owned()),
-                    None => {
-                        if let Some(item) = items.last_mut() {
-                            item.push_str(if item.is_empty() { "" } else { " " });
-                            item.push_str(line);
-                        }
-                    }
-                }
-            }
-            let mut items = items.into_iter();
-            if let Some(first) = items.next().filter(|first| !first.is_empty()) {
-                let _ = writeln!(self.body, "<p>{}</p>", inline(&first));
-            }
-            let items: String = items.map(|item| format!("<li>{}</li>\n", inline(&item))).collect();
-            if !items.is_empty() {
-                let _ = write!(self.body, "<ul>\n{items}</ul>\n");
-            }
-        }
-        self
-    }
-
     /// Charts beside each other as far as there is room, each under its title; those in which nothing has a place are left out.
     pub fn charts<'a>(&mut self, charts: impl IntoIterator<Item = &'a Chart>) -> &mut Page {
         let mut charts = charts.into_iter().filter(|chart| !chart.is_empty()).peekable();
@@ -234,11 +196,11 @@ impl Page {
 
     /// One chart under its title, with a sentence below it.
     pub fn chart(&mut self, chart: &Chart, note: &str) -> &mut Page {
-        let note = if note.is_empty() { String::new() } else { format!("<p>{}</p>", words(note)) };
+        let note = if note.is_empty() { String::new() } else { format!("<p>{}</p>", escaped(note)) };
         let _ = writeln!(
             self.body,
             "<figure><figcaption>{}</figcaption>\n{}{note}</figure>",
-            words(&chart.title),
+            escaped(&chart.title),
             chart.inline()
         );
         self
@@ -246,7 +208,7 @@ impl Page {
 
     /// What only some readers want to see: folded up, and open on paper as the reader left it.
     pub fn folded(&mut self, title: &str, inside: impl FnOnce(&mut Page)) -> &mut Page {
-        let _ = writeln!(self.body, "<details id=\"{}\"><summary>{}</summary>", anchor(title), words(title));
+        let _ = writeln!(self.body, "<details id=\"{}\"><summary>{}</summary>", anchor(title), escaped(title));
         inside(self);
         self.body.push_str("</details>\n");
         self
@@ -259,7 +221,8 @@ impl Page {
         rows: impl IntoIterator<Item: IntoIterator<Item = T>>,
         cell: impl Fn(&T) -> String,
     ) -> &mut Page {
-        let heads: String = columns.iter().map(|column| format!("<th scope=\"col\">{}</th>", words(column))).collect();
+        let heads: String =
+            columns.iter().map(|column| format!("<th scope=\"col\">{}</th>", escaped(column))).collect();
         let _ = writeln!(self.body, "<table{class}><thead><tr>{heads}</tr></thead><tbody>");
         for row in rows {
             self.body.push_str("<tr>");
@@ -273,7 +236,7 @@ impl Page {
     }
 
     fn element(&mut self, open: &str, close: &str, text: &str) -> &mut Page {
-        let _ = writeln!(self.body, "<{open}>{}</{close}>", words(text));
+        let _ = writeln!(self.body, "<{open}>{}</{close}>", escaped(text));
         self
     }
 
@@ -297,15 +260,6 @@ fn list(columns: &[&str]) -> &'static str {
     if columns.len() == 2 { " class=\"list pairs\"" } else { " class=\"list\"" }
 }
 
-/// Escaped text, with lines where people write.
-fn words(text: &str) -> String {
-    words_by(text, escaped)
-}
-
-fn words_by(text: &str, escaped: impl Fn(&str) -> String) -> String {
-    text.split(BLANK).map(escaped).collect::<Vec<_>>().join("<span class=\"blank\"></span>")
-}
-
 /// The name of a part within the page.
 fn anchor(title: &str) -> String {
     let letter = |c: char| if c.is_ascii_alphanumeric() { c.to_ascii_lowercase() } else { '-' };
@@ -323,7 +277,6 @@ mod tests {
         let mut page = Page::wide(NASTY);
         page.says(NASTY).beware(NASTY).part(NASTY).subpart(NASTY).paragraph(NASTY).aside(NASTY).list([NASTY]);
         page.table(&[NASTY], [[NASTY]]);
-        page.marked_table(&[NASTY], [[NASTY]]).marked(&format!("{NASTY}\n* {NASTY}\n\n{NASTY}"));
         let nasty = || NASTY.to_owned();
         let cells = [Cell::Text(nasty()), Cell::Marked(1, nasty()), Cell::Good(nasty()), Cell::Bad(nasty())];
         page.numbers(&[NASTY], cells.map(|cell| [cell]));
@@ -362,8 +315,6 @@ mod tests {
             "tr",
             "th",
             "td",
-            "strong",
-            "code",
             "span",
             "footer",
             "!doctype",
@@ -417,18 +368,5 @@ mod tests {
         assert!(!page.html().contains("<figure") && !zero.is_empty());
         page.charts([&one, &full]);
         assert_eq!(page.html().matches("<figure").count(), 1);
-    }
-
-    #[test]
-    fn the_signs_of_our_documents_are_read() {
-        let mut page = Page::new("x");
-        page.marked("**Exact** totals of `a_b` ([REL-1]; [the book](docs/x.md)):\n* one\n  and on\n* two\n\nAfter.");
-        page.table(&["who"], [[BLANK]]);
-        let html = page.html();
-        assert!(
-            html.contains("<p><strong>Exact</strong> totals of <code>a_b</code> ([REL-1]; the book):</p>\n<ul>\n<li>one and on</li>\n<li>two</li>\n</ul>\n<p>After.</p>"),
-            "{html}"
-        );
-        assert!(html.contains("<span class=\"blank\">"));
     }
 }

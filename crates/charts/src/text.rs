@@ -1,10 +1,5 @@
 //! Text that nothing in it can end, and numbers in few signs.
 
-use std::fmt::Write as _;
-
-/// What stands in a text where people write with a pen.
-pub const BLANK: &str = "\u{2}";
-
 /// Text that nothing in it can end: not the text itself, and not the value of an attribute.
 pub fn escaped(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
@@ -109,38 +104,6 @@ pub fn bytes(count: u64) -> String {
 fn trimmed(text: &str) -> String {
     let text = if text.contains('.') { text.trim_end_matches('0').trim_end_matches('.') } else { text };
     if text == "-0" { "0".to_owned() } else { text.to_owned() }
-}
-
-/// Bold words, names between backticks, and the words of links: the few signs of Markdown that the project's own documents use.
-pub(crate) fn inline(markdown: &str) -> String {
-    let (mut out, mut bold) = (String::new(), false);
-    for (i, piece) in escaped(markdown).split('`').enumerate() {
-        if i % 2 == 1 {
-            let _ = write!(out, "<code>{piece}</code>");
-            continue;
-        }
-        let mut rest = piece;
-        while let Some((before, after)) = rest.split_once("**") {
-            out.push_str(&unlinked(before));
-            out.push_str(if bold { "</strong>" } else { "<strong>" });
-            (bold, rest) = (!bold, after);
-        }
-        out.push_str(&unlinked(rest));
-    }
-    out + if bold { "</strong>" } else { "" }
-}
-
-/// `[words](address)` without its address: it leads into a checkout.
-fn unlinked(text: &str) -> String {
-    let (mut out, mut rest) = (String::new(), text);
-    while let Some((before, after)) = rest.split_once("](") {
-        let open = before.rfind('[');
-        let (Some(open), Some(close)) = (open, after.find(')')) else { break };
-        out += &before[..open];
-        out += &before[open + 1..];
-        rest = &after[close + 1..];
-    }
-    out + rest
 }
 
 #[cfg(test)]

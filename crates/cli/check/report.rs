@@ -1,4 +1,4 @@
-//! What a check comes to: one value for a terminal, for a page and for --json.
+//! What a check comes to: one value for a terminal and for --json.
 
 use std::fmt;
 
@@ -22,7 +22,6 @@ use veilsum_proto::{
 };
 
 use crate::{
-    page::Page,
     screen::folded,
     verb,
     words::{self, columns_of, totals_tell},
@@ -222,16 +221,6 @@ impl Report {
         }
         lines.extend(self.read.as_ref().map_or(Vec::new(), Tally::lines));
         lines
-    }
-
-    /// The same as a page.
-    pub(super) fn page(&self) -> Page {
-        let mut page = Page::new("Whether this party is ready");
-        page.says(&self.says);
-        for (title, lines) in self.parts().into_iter().filter(|(_, lines)| !lines.is_empty()) {
-            page.part(title).list(lines.iter().map(|line| line.trim()));
-        }
-        page
     }
 }
 

@@ -9,7 +9,6 @@ use super::say::{ReadArgs, say, to_text};
 use crate::{
     columns,
     method::{Choices, What, useful},
-    page::Print,
     party::key_beside,
     propose::{ProposeArgs, propose},
     roster::signer,
@@ -66,9 +65,6 @@ pub(crate) struct CheckArgs {
     /// The coordinator's secret key file [default: the only *.key file beside the roster]
     #[arg(long, value_name = "FILE.key", requires = "sign")]
     pub key: Option<PathBuf>,
-    /// The page.
-    #[command(flatten)]
-    pub print: Print,
 }
 
 /// `veilsum plan new`: the plan, signed and written, and what it means.
@@ -86,7 +82,7 @@ pub(super) fn new(args: &NewArgs, json: bool) -> Result<(), Failure> {
     }
     sign.write(&federation, &args.out)?;
     if !args.start {
-        return say(&federation, (&args.out, None), true, json);
+        return say(&federation, &args.out, true, json);
     }
     if !json {
         let (cost, privacy) = (Cost::of(&federation)?, Privacy::of(&federation.work, &federation.form()?));
@@ -99,14 +95,14 @@ pub(super) fn new(args: &NewArgs, json: bool) -> Result<(), Failure> {
 pub(super) fn check(args: &CheckArgs, json: bool) -> Result<(), Failure> {
     let (roster, plan) = (&args.of.roster, &args.of.plan);
     if !args.sign {
-        return say(&load_federation(roster, plan)?, (plan, args.print.html.as_deref()), args.sign, json);
+        return say(&load_federation(roster, plan)?, plan, false, json);
     }
     let members = load_roster(roster)?;
     let sign = Signing::of(args.key.as_ref(), roster, &members)?;
     let federation = Federation::new(members, edited_plan(plan)?)?;
     useful(&federation, true)?;
     sign.write(&federation, plan)?;
-    say(&federation, (plan, args.print.html.as_deref()), args.sign, json)
+    say(&federation, plan, true, json)
 }
 
 /// What these options come to for this roster. Nothing is written, and nothing read but what settings name.

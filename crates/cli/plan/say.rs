@@ -1,14 +1,11 @@
-//! What a plan means, for whoever has to agree to it: as text, as a page and as a document.
+//! What a plan means, for whoever has to agree to it: as text and as a document.
 
 use std::path::{Path, PathBuf};
 
 use clap::Args;
 use serde_json::json;
 
-use crate::{
-    page::{self, Page},
-    words,
-};
+use crate::words;
 use veilsum_node::{
     cost::{Cost, counted},
     documents::{Federation, roster_fingerprint},
@@ -29,12 +26,7 @@ pub(crate) struct ReadArgs {
 }
 
 /// What a plan means, in a sentence and then in numbers; `written` where it was made just now.
-pub(super) fn say(
-    federation: &Federation,
-    (path, html): (&Path, Option<&Path>),
-    written: bool,
-    json: bool,
-) -> Result<(), Failure> {
+pub(super) fn say(federation: &Federation, path: &Path, written: bool, json: bool) -> Result<(), Failure> {
     let cost = Cost::of(federation)?;
     let says = match written {
         true => format!("{}: written; send it to every party", path.display()),
@@ -56,7 +48,6 @@ pub(super) fn say(
         map.insert("cohort".into(), cohort);
         map.insert("work".into(), json!(federation.work.as_ref()));
     }
-    page::write(&page_of(federation, &cost, privacy.as_ref(), &says), html)?;
     crate::verb::print(json, &value, &format!("{says}\n{}", to_text(federation, &cost, privacy.as_ref())))
 }
 
@@ -79,51 +70,6 @@ pub(super) fn to_text(federation: &Federation, cost: &Cost, privacy: Option<&Pri
     ) + &cost.to_text()
         + &words::totals_beside(federation, cost)
         + &privacy.map_or_else(String::new, Privacy::to_text)
-}
-
-/// The same as a page.
-fn page_of(federation: &Federation, cost: &Cost, privacy: Option<&Privacy>, says: &str) -> Page {
-    let work = &federation.work;
-    let mut page = Page::new(&format!("The plan of {}", federation.roster.name));
-    page.says(says.trim_end()).part("Columns");
-    let numbers = work.columns.iter().map(|c| [c.name.clone(), format!("{} to {}", c.lower, c.upper)]);
-    let named = work.categorical.iter().map(|c| [c.column.clone(), c.categories.join(", ")]);
-    page.table(&["column that is used", "possible values"], numbers.chain(named));
-    page.paragraph(&format!("{}.", words::UNREAD));
-    page.part("What totals can tell").list(words::totals_tell(federation, cost));
-    if !cost.warnings.is_empty() {
-        page.part("Warnings").list(&cost.warnings);
-    }
-    page.part("In numbers").table(
-        &["what", "under this plan"],
-        [
-            [
-                "method".to_owned(),
-                format!("{}, K = {}, m = {}", work.method_name(), clusters(work), work.recipe.judge_m()),
-            ],
-            ["sites in a total".to_owned(), format!("{} of {} at least", cost.drawn, cost.sites)],
-            ["threshold".to_owned(), format!("{} of {}", cost.threshold, cost.sites)],
-            ["colluding sites".to_owned(), format!("{} are withstood, {} supposed", cost.withstands, cost.colluders)],
-            ["first centres".to_owned(), cost.first_centres.clone()],
-            ["fingerprint".to_owned(), roster_fingerprint(&federation.terms.hash())],
-        ],
-    );
-    let blocks = cost.questions.iter().flat_map(|q| q.blocks.iter().map(move |b| (q, b)));
-    page.table(
-        &["question", "asked by", "what", "numbers", "the total is"],
-        blocks.map(|(q, b)| {
-            let exact = match b.noise {
-                Some(noise) => format!("noisy, standard deviation {noise:.3}"),
-                None if b.rounding == 0.0 => "exact".to_owned(),
-                None => format!("exact to {:.1e} (working units)", b.rounding),
-            };
-            [q.name.to_owned(), q.asked_by.to_owned(), b.name.to_owned(), b.entries.to_string(), exact]
-        }),
-    );
-    if let Some(privacy) = privacy {
-        page.part("Noise").list(privacy.to_text().lines().map(str::trim));
-    }
-    page
 }
 
 /// Whether a plan can be used, in words for whoever has to agree to it. What it must not be was refused when it was loaded.

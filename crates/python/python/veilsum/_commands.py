@@ -55,7 +55,7 @@ def options(named: Mapping[str, Any]) -> list[str]:
 
 
 #: Options of ``veilsum plan new``; whatever else is said of a plan is a setting.
-_OF_PLANS = ("roster", "key", "out", "method", "k", "exact", "rho", "expected_rows", "seed", "columns", "categories", "html")
+_OF_PLANS = ("roster", "key", "out", "method", "k", "exact", "rho", "expected_rows", "seed", "columns", "categories")
 
 
 def settings(named: Mapping[str, Any]) -> dict[str, Any]:
@@ -88,7 +88,7 @@ def call(*words: Any, others: Iterable[Any] = (), **named: Any) -> Any:
 def check(*, offline: bool = True, **options: Any) -> dict[str, Any]:
     """Whether a party is ready: its files, its rows, what would leave of them, what its account has, and whether its policy lets it.
 
-    Options are those of ``veilsum check``: ``key``, ``plan``, ``roster``, ``data``, ``policy``, ``html``. The way to the others is left
+    Options are those of ``veilsum check``: ``key``, ``plan``, ``roster``, ``data``, ``policy``. The way to the others is left
     out unless ``offline=False``.
 
     Raises

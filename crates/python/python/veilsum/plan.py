@@ -19,7 +19,7 @@ def new(**options: Any) -> dict[str, Any]:
 
 
 def check(plan: Any = "plan.toml", roster: Any = "roster.toml", **options: Any) -> dict[str, Any]:
-    """What a verified plan means: thresholds, precision, bytes, warnings; ``html=FILE`` writes it as a page, and ``sign=True`` signs a
+    """What a verified plan means: thresholds, precision, bytes, warnings; ``sign=True`` signs a
     plan that its coordinator changed by hand."""
     return call("plan", "check", plan=plan, roster=roster, **options)
 
@@ -30,5 +30,5 @@ def agree(**options: Any) -> dict[str, Any]:
 
 
 def privacy(**options: Any) -> Any:
-    """Writes a privacy report for assessors into ``html``."""
+    """A privacy report for assessors: its ``report`` is Markdown."""
     return call("plan", "privacy", **options)

@@ -1,6 +1,4 @@
-//! What an organisation reads of the audit of its plan: a page and a screen from the same sentences.
-
-use veilsum_charts::page::Page;
+//! What an organisation reads of the audit of its plan.
 
 use super::{
     Audited,
@@ -80,34 +78,6 @@ impl Audited {
         not.map(|tried| format!("{}: {}", tried.attack, tried.gets))
     }
 
-    /// The page.
-    pub fn page(&self) -> String {
-        let mut page = Page::new("What a plan would tell of your rows");
-        if self.at_risk {
-            page.beware(&self.headline());
-        } else {
-            page.says(&self.headline());
-        }
-        page.paragraph(&self.about());
-        page.list(self.advice());
-        let cells = |tried: &Tried| [&tried.gets, &tried.blind, &better(tried), tried.answer.word()].map(str::to_owned);
-        let (several, once): (Vec<_>, Vec<_>) = self.applicable().partition(|lines| lines.len() > 1);
-        for lines in several {
-            page.part(lines[0].attack);
-            page.paragraph(&sentence(lines[0].tries));
-            let rows = lines.iter().map(|tried| [&[who(tried).to_owned()], &cells(tried)[..]].concat());
-            page.table(&["who", "what he gets", "blind guessing", "advantage", "succeeds"], rows);
-        }
-        page.part("by those who read the result, know all other sites' rows, or all rows but a few");
-        let rows = once.into_iter().map(|lines| [&[sentence(lines[0].tries)], &cells(lines[0])[..]].concat());
-        page.table(&["what somebody would try", "what he gets", "blind guessing", "advantage", "succeeds"], rows);
-        if self.others().next().is_some() {
-            page.part("not applicable");
-            page.list(self.others());
-        }
-        page.html()
-    }
-
     /// The screen, 80 columns.
     pub fn print(&self, out: &mut impl std::io::Write) -> std::io::Result<()> {
         for line in wrapped(&self.headline(), 80).into_iter().chain(wrapped(&self.about(), 80)) {
@@ -141,10 +111,6 @@ impl Audited {
 
 fn better(tried: &Tried) -> String {
     tried.advantage.map_or_else(String::new, |found| found.words())
-}
-
-fn who(tried: &Tried) -> &'static str {
-    tried.knows.map_or("reads the result", Knows::words)
 }
 
 fn sentence(words: &str) -> String {

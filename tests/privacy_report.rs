@@ -1,0 +1,107 @@
+//! What is told to a data protection officer, with the real program: a report whose numbers are those of the commands and whose gaps are
+//! those of the threat model, and in which no name becomes markup.
+
+use std::fs;
+
+use serde_json::Value;
+use veilsum_testkit::program::{Ended, Parties, veilsum};
+
+const NASTY: &str = "<script>alert(\"x\")</script>";
+
+/// A federation in which a column is called by a piece of HTML.
+fn federation() -> (Parties, Vec<String>) {
+    let p = Parties::new(&[40, 55, 61], &["--set=epsilon=0.005", "--set=max_rounds=12"]);
+    let at = |file: &str| p.folder.path(file);
+    let rows = fs::read_to_string(p.folder.0.join("site-1.csv")).expect("rows");
+    let header = format!("\"{}\",y,note", NASTY.replace('"', "\"\""));
+    p.folder.write("site-1.csv", &rows.replacen("x,y,note", &header, 1));
+    let schema = format!(
+        "format = \"veilsum-schema/1\"\nlabel = \"note\"\n[[column]]\nname = '{NASTY}'\nunit = \"<i>mm</i>\"\nlower = 0\nupper = 1\n\
+         [[column]]\nname = \"y\"\nunit = \"mm\"\nlower = 0\nupper = 1\n"
+    );
+    p.folder.write("schema.toml", &schema);
+    let [roster, key, plan] = ["roster.toml", "lead.key", "plan.toml"].map(at);
+    let make = [
+        "plan",
+        "new",
+        "--roster",
+        &roster,
+        "--key",
+        &key,
+        "--out",
+        &plan,
+        "--k",
+        "3",
+        "--set",
+        "max_rows=2000",
+        "--exact",
+    ];
+    veilsum(&make).expect(0);
+    let documents = ["--roster", &*roster, "--plan", &plan].map(str::to_owned).to_vec();
+    (p, documents)
+}
+
+fn run(words: &[&str], documents: &[String], more: &[&str]) -> Ended {
+    let more = more.iter().map(|word| (*word).to_owned());
+    veilsum(
+        &words.iter().map(|word| (*word).to_owned()).chain(documents.iter().cloned()).chain(more).collect::<Vec<_>>(),
+    )
+}
+
+#[test]
+fn the_privacy_report_has_the_numbers_of_the_plan_and_the_gaps_of_the_threat_model() {
+    let (p, documents) = federation();
+    let at = |file: &str| p.folder.path(file);
+    let data = at("site-1.csv");
+    let told = |more: &[&str]| {
+        let said = ["--data", &*data, "--purpose", "Find <groups> & more"];
+        run(&["plan", "privacy"], &documents, &[&said[..], more].concat()).expect(0).stdout
+    };
+    let value: Value = serde_json::from_str(&told(&["--json"])).expect("JSON");
+    let text = value["report"].as_str().expect("a report");
+    assert_eq!(told(&[]).trim_end(), text.trim_end());
+    assert!(!text.contains("<script") && !text.contains("<i>"), "{text}");
+    for part in [
+        "Which data",
+        "For what",
+        "Who sees what",
+        "For how long",
+        "What if something goes wrong",
+        "What is not protected",
+        "To fill in",
+    ] {
+        assert!(text.contains(&format!("\n## {part}\n")), "{part}");
+    }
+    assert!(text.contains("Find \\<groups\\> & more") && text.contains("________") && text.contains("alert"));
+    for party in ["lead", "counter", "site-1", "site-2", "site-3"] {
+        assert!(text.contains(&format!("\n| {party} | ")), "{party}");
+    }
+    // All points of the threat model, found another way than the program does.
+    let model = fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/threat-model.md")).expect("the threat model");
+    let part = model
+        .split("\n## What is not protected\n")
+        .nth(1)
+        .and_then(|rest| rest.split("\n## ").next())
+        .expect("the part");
+    let points: Vec<&str> = part
+        .lines()
+        .filter(|line| line.starts_with(|c: char| c.is_ascii_digit()))
+        .filter_map(|line| line.split("**").nth(1))
+        .collect();
+    assert!(points.len() >= 12 && points.iter().all(|point| text.contains(&format!("\n**{point}**"))), "{points:?}");
+    assert_eq!(value["not_protected"].as_array().map(Vec::len), Some(points.len()));
+
+    let check: Value =
+        serde_json::from_str(&run(&["plan", "check"], &documents, &["--json"]).expect(0).stdout).expect("JSON");
+    assert!(
+        text.contains(check["sites_mean"].as_str().expect("a sentence"))
+            && text.contains(check["fingerprint"].as_str().expect("hex"))
+    );
+    for question in check["questions"].as_array().expect("questions") {
+        let (name, words) = (question["name"].as_str().expect("a name"), &question["words"]);
+        let row = |line: &str| line.starts_with(&format!("| {name} | ")) && line.contains(&format!(" | {words} | "));
+        assert!(text.lines().any(row), "{question}");
+    }
+    // What the method asks is explained, and what it does not ask is not.
+    assert!(text.contains("`fcm-noise`") && !text.contains("range of K"), "{text}");
+}
