@@ -18,7 +18,6 @@ mod federation;
 mod help;
 mod hostile_bytes;
 mod hostile_plans;
-mod jackknife;
 mod joining;
 mod kills;
 mod ledger;

@@ -14,12 +14,10 @@ mod agree;
 mod assign;
 mod check;
 mod columns;
-mod decisions;
 mod demo;
 pub mod embedded;
 mod events;
 mod federation;
-mod jackknife;
 mod join;
 mod key;
 mod ledger;
@@ -139,7 +137,6 @@ verbs! {
     Check(check::CheckArgs),
     Status(status::StatusArgs),
     Ledger(ledger::LedgerArgs),
-    Jackknife(jackknife::JackknifeArgs),
 }
 
 /// The program with these arguments, the first of which is its own name: prints, and says with which exit code to end.
@@ -159,10 +156,7 @@ pub fn run(args: impl IntoIterator<Item = OsString>) -> u8 {
     };
     log_to_stderr(cli.verbose);
     match cli.command.run(cli.json) {
-        Ok(()) => {
-            decisions::keep(Cli::command(), &args);
-            0
-        }
+        Ok(()) => 0,
         Err(failure) => report(&failure, cli.json),
     }
 }
@@ -185,7 +179,6 @@ pub fn call(args: impl IntoIterator<Item = OsString>) -> Result<Value, Failure> 
     let cli = Cli::try_parse_from(&named).map_err(|e| wrong_arguments(&e, args.into_iter()))?;
     let (done, printed) = verb::kept(|| cli.command.run(true));
     done?;
-    decisions::keep(Cli::command(), &named);
     if printed.is_empty() {
         return Ok(Value::Null);
     }

@@ -186,9 +186,6 @@ pub enum Error {
     /// Two sets of centres that cannot be compared.
     #[error("the two sets of centres have different shapes")]
     CentreShapes,
-    /// Blocks that a jackknife cannot use.
-    #[error("there are fewer than three blocks, or their rows are not all the rows")]
-    Blocks,
     /// Costs that no assignment is found for.
     #[error("the cost matrix must be square and finite")]
     Cost,

@@ -2,7 +2,6 @@
 //! centres after the best permutation (Kuhn 1955, Munkres 1957), and the measures of the federated papers' tables.
 
 mod gap;
-mod jackknife;
 mod spread;
 
 use std::collections::BTreeMap;
@@ -12,7 +11,6 @@ use ndarray::Array2;
 use crate::{Centres, Error, distance};
 
 pub use gap::{gap_by_permutation, gap_to_nearest, gap_to_nearest_standardised};
-pub use jackknife::{Jackknife, LEAST_BLOCKS, Without, jackknife};
 pub use spread::{Spread, adjusted_rand_over_sites};
 
 /// Adjusted Rand index of two labellings of the same n rows: 1 for equal partitions, about 0 for unrelated ones.

@@ -1,4 +1,4 @@
-"""Makes tests/spread.json: deviations of clusters, gap statistics and jackknife errors, from plain numpy and
+"""Makes tests/spread.json: deviations of clusters and gap statistics, from plain numpy and
 scikit-learn.
 
 `kmeans` of the deviations is scikit-learn's. The references of the gap are drawn from ChaCha20 by the specification's rule for
@@ -91,21 +91,6 @@ def gap(x, ks, fit, seed, restarts, m):
     }  # fmt: skip
 
 
-def delete_a_block(x, start, block):
-    """Busing, Meijer & van der Leeden (1999), from k-means anew without each block; in units of the box."""
-    inside, n, g = (x - BOX[:, 0]) / (BOX[:, 1] - BOX[:, 0]), len(x), block.max() + 1
-
-    def fit(rows):
-        return KMeans(len(start), init=start, n_init=1, tol=0, max_iter=500).fit(rows).cluster_centers_
-
-    full, less = fit(inside), [fit(inside[block != j]) for j in range(g)]
-    m = numpy.bincount(block)
-    centre = g * full - sum((1 - m[j] / n) * less[j] for j in range(g))
-    pseudo = [n / m[j] * full - (n / m[j] - 1) * less[j] for j in range(g)]
-    variance = sum((p - centre) ** 2 / (n / m[j] - 1) for j, p in enumerate(pseudo)) / g
-    return {"block": block.tolist(), "errors": numpy.sqrt(variance).tolist()}
-
-
 start, wide = groups(5, (70, 50, 60), 0.06)
 cloud = BOX[:, 0] + numpy.round(numpy.random.default_rng(8).uniform(0, 1, (150, 3)), 4) * (BOX[:, 1] - BOX[:, 0])
 many = groups(12, (40, 50, 45, 35), 0.05)[1]
@@ -113,10 +98,6 @@ print(json.dumps({
     "lower": BOX[:, 0].tolist(), "upper": BOX[:, 1].tolist(),
     "rows": wide.tolist(), "start": start.tolist(),
     "deviations": [deviations(wide, start, standard) for standard in (False, True)],
-    "jackknife": [
-        delete_a_block(wide, start, numpy.arange(180) % 5),
-        delete_a_block(wide, start, numpy.array([0, 1, 2, 0, 1, 0, 3, 0, 1])[numpy.arange(180) % 9]),
-    ],
     "gaps": [
         {"rows": x.tolist(), **gap(x, list(range(1, most + 1)), fit, seed, restarts, m)}
         for x, most, fit, seed, restarts, m in [

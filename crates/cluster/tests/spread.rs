@@ -1,10 +1,8 @@
-//! Deviations of clusters, the gap statistic and the jackknife over blocks: against scikit-learn and numpy (`spread.py`), and on data whose answer is
+//! Deviations of clusters and the gap statistic: against scikit-learn and numpy (`spread.py`), and on data whose answer is
 //! known.
 
 use serde_json::Value;
 use veilsum_cluster::method::{Candidates, Choice, Pick, Scale, Seeding, Validity};
-use veilsum_cluster::metrics::{Without, jackknife};
-use veilsum_cluster::query::LocalSteps;
 use veilsum_cluster::random::Stream;
 use veilsum_cluster::{
     Algorithm, Centres, Clusters, Domain, Outcome, Prepared, Recipe, Rows, Scaling, pooled, synthetic,
@@ -196,78 +194,6 @@ fn plans_that_the_gap_cannot_choose_in_are_refused() {
     ] {
         assert!(bad.check(&unit).is_err(), "{bad:?}");
     }
-}
-
-/// k-means from these first centres (working units) over all blocks, and over all but each of them.
-fn with_and_without(blocks: &[Prepared], start: &Centres, domain: &Domain) -> (Centres, u64, Vec<Without>) {
-    let kmeans = Algorithm::Kmeans { epsilon: 0.0, max_rounds: 500 };
-    let recipe = Recipe::plain(kmeans, start.k() as u32, Seeding::Given { centres: start.clone() });
-    let over = |sites: &[Prepared]| {
-        let outcome = pooled::plain_federated(&mut recipe.run(domain, sites.len() as u32).unwrap(), sites).unwrap();
-        assert!(outcome.converged);
-        (outcome.centres, outcome.n_total.unwrap())
-    };
-    let less = |j: usize| {
-        let (centres, rows) = over(&[&blocks[..j], &blocks[j + 1..]].concat());
-        Without { centres, rows }
-    };
-    let (centres, rows) = over(blocks);
-    (centres, rows, (0..blocks.len()).map(less).collect())
-}
-
-#[test]
-fn errors_are_those_of_numpy_from_the_same_blocks() {
-    let reference = reference();
-    let domain = domain(&reference);
-    let (start, rows) = (Centres::new(3, 3, numbers(&reference["start"])).unwrap(), numbers(&reference["rows"]));
-    for case in reference["jackknife"].as_array().unwrap() {
-        let block = numbers(&case["block"]);
-        let count = block.iter().fold(0.0f64, |most, j| most.max(*j)) as usize + 1;
-        let of = |j: usize| {
-            let own = rows.chunks(3).zip(&block).filter(|(_, block)| **block as usize == j);
-            Rows::new(own.flat_map(|(row, _)| row.to_vec()).collect(), 3).unwrap()
-        };
-        let blocks = prepare_all(&(0..count).map(of).collect::<Vec<_>>(), &domain);
-        let (all, n, without) = with_and_without(&blocks, &start, &domain);
-        let found = jackknife(&all, n, &without).unwrap();
-        near("errors", &found.errors.concat(), &numbers(&case["errors"]), 1e-10);
-        assert!(found.other_clusters.is_empty());
-    }
-}
-
-/// Many federations of eight blocks from one population: the mean squared error that each computes from its own reruns is the
-/// variance of the centres over the federations.
-#[test]
-fn the_jackknifes_error_is_that_of_centres_over_other_samples() {
-    const SEED: u64 = 20_261_122;
-    println!("seed {SEED}");
-    let (federations, places) = (150, [[0.25, 0.3], [0.75, 0.35], [0.5, 0.8]]);
-    let domain = Domain::new(vec![0.0; 2], vec![1.0; 2], Scaling::None).unwrap();
-    let start = Centres::from_rows(&places.map(|at| at.to_vec())).unwrap();
-    let mut stream = Stream::new(SEED, b"federations of 8 blocks ");
-    let (mut sums, mut squares, mut variances) = (vec![0.0; 6], vec![0.0; 6], 0.0);
-    for _ in 0..federations {
-        let mut block = |j: usize| {
-            let mut row = || {
-                let (at, [x, y]) = (places[stream.below(3) as usize], stream.normal_pair());
-                [at[0] + 0.08 * x, at[1] + 0.08 * y].map(|value: f64| value.clamp(0.0, 1.0))
-            };
-            // Blocks of 40 to 68 rows.
-            Rows::new((0..40 + 4 * j).flat_map(|_| row()).collect(), 2).unwrap()
-        };
-        let blocks = prepare_all(&(0..8).map(&mut block).collect::<Vec<_>>(), &domain);
-        let (all, n, without) = with_and_without(&blocks, &start, &domain);
-        let found = jackknife(&all, n, &without).unwrap();
-        variances += found.errors.concat().iter().map(|error| error * error).sum::<f64>();
-        for ((sum, square), value) in sums.iter_mut().zip(&mut squares).zip(all.as_slice()) {
-            (*sum, *square) = (*sum + value, *square + value * value);
-        }
-    }
-    let n = f64::from(federations);
-    let true_variance: f64 = sums.iter().zip(&squares).map(|(sum, square)| (square - sum * sum / n) / (n - 1.0)).sum();
-    let ratio = variances / n / true_variance;
-    println!("estimated over true variance {ratio:.3}");
-    assert!((0.8..1.25).contains(&ratio), "{ratio}");
 }
 
 veilsum_testkit::with_data!(the_gap_finds_the_three_clusters_of_xclara);
