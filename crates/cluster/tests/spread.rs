@@ -3,6 +3,7 @@
 
 use serde_json::Value;
 use veilsum_cluster::method::{Candidates, Choice, Pick, Scale, Seeding, Validity};
+use veilsum_cluster::query::LocalSteps;
 use veilsum_cluster::random::Stream;
 use veilsum_cluster::{
     Algorithm, Centres, Clusters, Domain, Outcome, Prepared, Recipe, Rows, Scaling, pooled, synthetic,

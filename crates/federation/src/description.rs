@@ -1,6 +1,6 @@
 //! The description of a cohort's columns, as a result has it: names, original units and bins.
 
-use serde::Serialize;
+use serde::{Deserialize, Deserializer, Serialize};
 use veilsum_cluster::{
     Error,
     method::{self, mechanism::half_of_most},
@@ -9,7 +9,7 @@ use veilsum_cluster::{
 use crate::plan::{Column, PlanSpec};
 
 /// What a run of `describe` tells of every column, over the cohort.
-#[derive(Clone, PartialEq, Debug, Serialize)]
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 pub struct Description {
     /// Rows that sites used, and that means and counts of categories are over.
     pub rows: u64,
@@ -20,7 +20,7 @@ pub struct Description {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub histogram_rows: Option<u64>,
     /// What the numbers of missing values are, or why there are none.
-    pub missing: &'static str,
+    pub missing: String,
     /// The columns of numbers, in the plan's order.
     pub numbers: Vec<Number>,
     /// The columns of categories.
@@ -28,23 +28,25 @@ pub struct Description {
 }
 
 /// A column of numbers, original units.
-#[derive(Clone, PartialEq, Debug, Serialize)]
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 pub struct Number {
     /// Its name.
     pub column: String,
     /// Rows that were read and have no value in it, before any was left out; absent under noise.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub missing: Option<u64>,
-    /// Mean.
+    /// Mean; no number where a file has none.
+    #[serde(deserialize_with = "null_is_nan")]
     pub mean: f64,
     /// Standard deviation, divisor N.
+    #[serde(deserialize_with = "null_is_nan")]
     pub deviation: f64,
     /// Rows in bins, ascending; a value on an edge lies in the upper one, and the upper end of the range in the last.
     pub histogram: Vec<Bin>,
 }
 
 /// One bin or several neighbours.
-#[derive(Clone, Copy, PartialEq, Debug, Serialize)]
+#[derive(Clone, Copy, PartialEq, Debug, Serialize, Deserialize)]
 pub struct Bin {
     /// Lower edge.
     pub from: f64,
@@ -55,7 +57,7 @@ pub struct Bin {
 }
 
 /// A column of categories.
-#[derive(Clone, PartialEq, Debug, Serialize)]
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 pub struct Counts {
     /// Its name.
     pub column: String,
@@ -67,14 +69,20 @@ pub struct Counts {
 }
 
 /// One category.
-#[derive(Clone, PartialEq, Debug, Serialize)]
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 pub struct Count {
     /// Its name.
     pub category: String,
     /// Rows that have it.
     pub rows: u64,
     /// Their share of all rows.
+    #[serde(deserialize_with = "null_is_nan")]
     pub share: f64,
+}
+
+/// A number that is none is written as `null`.
+fn null_is_nan<'de, D: Deserializer<'de>>(of: D) -> Result<f64, D::Error> {
+    Ok(Option::deserialize(of)?.unwrap_or(f64::NAN))
 }
 
 impl Description {
@@ -122,7 +130,8 @@ impl Description {
                     "rows that sites read and that have no value in a column, counted before any row is left out"
                 }
                 None => "not asked under noise: each site has its own count (`veilsum check`)",
-            },
+            }
+            .to_owned(),
             categories: categories.collect(),
             numbers: work.columns.iter().enumerate().map(number).collect(),
         })

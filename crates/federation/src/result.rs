@@ -1,6 +1,6 @@
 //! The result of a run, for `result.json`.
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 /// What a method ends with: a [`RunResult`] before it is told.
 pub use veilsum_cluster::Outcome;
@@ -30,7 +30,7 @@ use crate::{
 };
 
 /// A site that was not there to the end.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Departure {
     /// Its name.
     pub site: String,
@@ -41,7 +41,7 @@ pub struct Departure {
 }
 
 /// What one column has to do with the clusters.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct ColumnProfile {
     /// Its name.
     pub column: String,

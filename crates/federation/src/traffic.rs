@@ -2,16 +2,24 @@
 
 use std::collections::BTreeMap;
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use veilsum_proto::message::{Kind, kind_of};
 
 /// Messages and bytes.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
 pub struct Count {
     /// Frames.
     pub messages: u64,
     /// Bytes of the frames, without the transport's own.
     pub bytes: u64,
+}
+
+impl Count {
+    /// Both together.
+    #[must_use]
+    pub fn and(self, more: Count) -> Count {
+        Count { messages: self.messages.saturating_add(more.messages), bytes: self.bytes.saturating_add(more.bytes) }
+    }
 }
 
 /// Sent frames by party and phase.

@@ -157,3 +157,11 @@ pub struct Stability {
     #[serde(default)]
     pub worst: Option<f64>,
 }
+
+impl Stability {
+    /// How many starts came to the result's centres, and how many there were.
+    pub fn agreeing(&self) -> (usize, usize) {
+        let of = self.matched_distance.len();
+        ((self.agreement * of as f64).round() as usize, of)
+    }
+}

@@ -1,12 +1,9 @@
 //! What a result says in numbers and words, each under a label: the same for the screen and for every page.
 
 use veilsum_charts::text::{number, percent};
-use veilsum_cluster::warnings::still_to_go;
+use veilsum_cluster::{method::Stability, warnings::still_to_go};
 
-use super::{
-    indices,
-    told::{Stability, Told},
-};
+use super::{indices, told::Told};
 use crate::{
     app_messages::clean,
     cost::{counted, some_of},
@@ -74,8 +71,8 @@ impl Facts {
                 let more = if more > 0 { format!(" (+{more})") } else { String::new() };
                 fact("columns, by their part of the differences", parts.join(", ") + &more);
             }
-            if let Some((same, of)) = told.stability.as_ref().and_then(Stability::agreeing) {
-                let far = told.stability.iter().flat_map(|all| all.matched_distance.iter().flatten());
+            if let Some((same, of)) = told.stability.as_ref().map(Stability::agreeing) {
+                let far = told.stability.iter().flat_map(|all| all.matched_distance.iter());
                 let far = number(far.fold(0.0_f64, |most, far| most.max(*far)));
                 let worst = told.stability.as_ref().and_then(|all| all.worst).filter(|worst| *worst > 1.0);
                 let worst = worst.map_or(String::new(), |worst| {

@@ -4,8 +4,12 @@ use std::fmt::Write;
 
 use veilsum_charts::text::shortened;
 
-use super::told::{Bin, Described, Told};
-use crate::{app_messages::clean, cost::counted};
+use super::told::Told;
+use crate::{
+    app_messages::clean,
+    cost::counted,
+    description::{Bin, Description},
+};
 
 /// Columns of a table that are shown.
 const SHOWN: usize = 8;
@@ -82,7 +86,7 @@ pub(super) fn centres(told: &Told) -> String {
 }
 
 /// Columns, their histograms and categories, as tables.
-fn described(told: &Told, found: &Described) -> String {
+fn described(told: &Told, found: &Description) -> String {
     let errors = told.errors.as_ref().and_then(|errors| errors.description.as_ref());
     let width =
         |names: &mut dyn Iterator<Item = &String>| names.map(|name| shorten(name).chars().count()).max().unwrap_or(0);
@@ -155,10 +159,12 @@ fn bar(part: f64) -> char {
 }
 
 /// Five significant digits.
-fn short(x: Option<f64>) -> String {
-    let Some(x) = x else { return "–".to_owned() };
-    if x == 0.0 || !x.is_finite() {
-        return format!("{x}");
+fn short(x: f64) -> String {
+    if !x.is_finite() {
+        return "–".to_owned();
+    }
+    if x == 0.0 {
+        return "0".to_owned();
     }
     match x.abs().log10().floor() as i32 {
         place @ -4..=4 => format!("{x:.*}", (4 - place) as usize),

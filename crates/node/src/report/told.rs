@@ -5,6 +5,14 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Deserializer};
 use serde_json::Value;
 use veilsum_charts::text::{number, within};
+use veilsum_cluster::method::Stability;
+
+use crate::{
+    description::Description,
+    model::Early,
+    result::{ColumnProfile, Departure},
+    traffic::Count,
+};
 
 /// A number, or `null` where there is none.
 type Maybe = Option<f64>;
@@ -30,7 +38,7 @@ pub(super) struct Told {
     #[serde(deserialize_with = "null_is_none")]
     pub(super) rounds: u32,
     pub(super) converged: Option<bool>,
-    pub(super) ended_early: Option<Stopped>,
+    pub(super) ended_early: Option<Early>,
     pub(super) objective: Maybe,
     pub(super) objective_per_row: Maybe,
     pub(super) indices: BTreeMap<String, Maybe>,
@@ -45,15 +53,15 @@ pub(super) struct Told {
     pub(super) departures: Vec<Departure>,
     pub(super) plan_hash: String,
     pub(super) history: Vec<Shift>,
-    pub(super) traffic: BTreeMap<String, BTreeMap<String, Sent>>,
+    pub(super) traffic: BTreeMap<String, BTreeMap<String, Count>>,
     pub(super) privacy: Option<Noise>,
     pub(super) errors: Option<Errors>,
     pub(super) warnings: Vec<String>,
     pub(super) findings: Vec<Doubt>,
-    pub(super) profile: Vec<Part>,
+    pub(super) profile: Vec<ColumnProfile>,
     pub(super) federation: String,
     pub(super) m: Maybe,
-    pub(super) description: Option<Described>,
+    pub(super) description: Option<Description>,
     pub(super) pooled: Option<Pooled>,
     pub(super) software: Option<Value>,
     pub(super) roster_hash: String,
@@ -90,25 +98,6 @@ fn null_is_none<'de, D: Deserializer<'de>>(of: D) -> Result<u32, D::Error> {
     Ok(Option::<u32>::deserialize(of)?.unwrap_or(0))
 }
 
-#[derive(Debug, Clone, Default, Deserialize)]
-#[serde(default)]
-pub(super) struct Departure {
-    pub(super) site: String,
-    #[serde(deserialize_with = "null_is_none")]
-    pub(super) question: u32,
-    pub(super) why: Option<String>,
-}
-
-#[derive(Debug, Clone, Default, Deserialize)]
-#[serde(default)]
-pub(super) struct Stopped {
-    pub(super) round: u32,
-    pub(super) at_rest: bool,
-    pub(super) reason: String,
-    pub(super) lost: Vec<String>,
-    pub(super) refused: Vec<String>,
-}
-
 #[derive(Debug, Clone, Deserialize)]
 pub(super) struct Shares {
     pub(super) column: String,
@@ -128,15 +117,6 @@ pub(super) struct Point {
     pub(super) rounds: u32,
     pub(super) converged: bool,
     pub(super) collapsed: bool,
-}
-
-#[derive(Debug, Clone, Default, Deserialize)]
-#[serde(default)]
-pub(super) struct Stability {
-    pub(super) matched_distance: Vec<Maybe>,
-    pub(super) agreement: Maybe,
-    /// The largest objective over that of the result.
-    pub(super) worst: Maybe,
 }
 
 impl Told {
@@ -204,7 +184,7 @@ impl Told {
     }
 
     /// What the file says of a column's part in the clusters.
-    pub(super) fn part(&self, column: &str) -> Option<&Part> {
+    pub(super) fn part(&self, column: &str) -> Option<&ColumnProfile> {
         self.profile.iter().find(|part| part.column == column)
     }
 
@@ -235,7 +215,7 @@ impl Told {
     }
 
     /// A number of the description with its standard error, if there is noise.
-    pub(super) fn described(&self, of: impl Fn(&Described) -> Maybe) -> String {
+    pub(super) fn described(&self, of: impl Fn(&Description) -> Maybe) -> String {
         let value = self.description.as_ref().and_then(&of);
         self.shown(value, |errors| of(errors.description.as_ref()?)).unwrap_or("–".to_owned())
     }
@@ -260,31 +240,10 @@ impl Told {
     }
 }
 
-impl Sent {
-    pub(super) fn and(self, more: Sent) -> Sent {
-        Sent { messages: self.messages.saturating_add(more.messages), bytes: self.bytes.saturating_add(more.bytes) }
-    }
-}
-
-impl Stability {
-    /// How many starts came to the result's centres, and how many came to any.
-    pub(super) fn agreeing(&self) -> Option<(usize, usize)> {
-        let of = self.matched_distance.iter().flatten().count();
-        Some(((self.agreement? * of as f64).round() as usize, of))
-    }
-}
-
 #[derive(Debug, Clone, Deserialize)]
 pub(super) struct Shift {
     pub(super) round: u32,
     pub(super) shift: Maybe,
-}
-
-#[derive(Debug, Clone, Copy, Default, Deserialize)]
-#[serde(default)]
-pub(super) struct Sent {
-    pub(super) messages: u64,
-    pub(super) bytes: u64,
 }
 
 #[derive(Debug, Clone, Default, Deserialize)]
@@ -304,7 +263,7 @@ pub(super) struct Errors {
     pub(super) fuzzy_davies_bouldin: Maybe,
     pub(super) xie_beni: Maybe,
     /// Of every number of the description, in its place.
-    pub(super) description: Option<Described>,
+    pub(super) description: Option<Description>,
     pub(super) not_distinguishable_from_noise: Vec<String>,
 }
 
@@ -313,18 +272,6 @@ pub(super) struct Errors {
 pub(super) struct Doubt {
     pub(super) name: String,
     pub(super) text: String,
-}
-
-/// What a column has to do with the clusters.
-#[derive(Debug, Clone, Default, Deserialize)]
-#[serde(default)]
-pub(super) struct Part {
-    pub(super) column: String,
-    pub(super) between: Maybe,
-    pub(super) total: Maybe,
-    pub(super) explained: Maybe,
-    pub(super) mean: Maybe,
-    pub(super) deviation: Maybe,
 }
 
 #[derive(Debug, Clone, Default, Deserialize)]
@@ -347,47 +294,4 @@ pub(super) struct By {
     pub(super) party: String,
     /// Of a site the link of its ledger's last entry.
     pub(super) ledger: Option<String>,
-}
-
-#[derive(Debug, Clone, Default, Deserialize)]
-#[serde(default)]
-pub(super) struct Described {
-    pub(super) rows: u64,
-    pub(super) spread_rows: Option<u64>,
-    pub(super) histogram_rows: Option<u64>,
-    pub(super) missing: String,
-    pub(super) numbers: Vec<Numbers>,
-    pub(super) categories: Vec<Counts>,
-}
-
-#[derive(Debug, Clone, Default, Deserialize)]
-#[serde(default)]
-pub(super) struct Numbers {
-    pub(super) column: String,
-    pub(super) mean: Maybe,
-    pub(super) deviation: Maybe,
-    /// Rows without a value, if somebody counted them.
-    pub(super) missing: Option<u64>,
-    pub(super) histogram: Vec<Bin>,
-}
-
-#[derive(Debug, Clone, Copy, Deserialize)]
-pub(super) struct Bin {
-    pub(super) from: f64,
-    pub(super) to: f64,
-    pub(super) rows: u64,
-}
-
-#[derive(Debug, Clone, Deserialize)]
-pub(super) struct Counts {
-    pub(super) column: String,
-    pub(super) missing: Option<u64>,
-    pub(super) counts: Vec<Count>,
-}
-
-#[derive(Debug, Clone, Deserialize)]
-pub(super) struct Count {
-    pub(super) category: String,
-    pub(super) rows: u64,
-    pub(super) share: f64,
 }

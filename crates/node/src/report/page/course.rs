@@ -3,13 +3,10 @@
 use std::collections::BTreeMap;
 
 use veilsum_charts::{Chart, Page, Plot, page::Cell, text::number};
+use veilsum_cluster::method::Stability;
 
 use crate::cost::counted;
-use crate::report::{
-    facts::Facts,
-    indices,
-    told::{Stability, Told},
-};
+use crate::report::{facts::Facts, indices, told::Told};
 
 /// Index curves over K.
 pub(super) fn choice_of_k(page: &mut Page, told: &Told) {
@@ -96,7 +93,10 @@ pub(super) fn convergence(page: &mut Page, told: &Told) {
         Plot::Lines(vec![("shift".to_owned(), shifts.clone())]),
     );
     // Starts that all came to the same centres are no bars.
-    let differ = |of: &&Stability| of.agreeing().is_none_or(|(same, of)| same < of);
+    let differ = |of: &&Stability| {
+        let (same, of) = of.agreeing();
+        same < of
+    };
     let stability = told.stability.as_ref().filter(differ).map(stability);
     page.charts(std::iter::once(&chart.by_powers()).chain(&stability));
     let still = shifts.iter().filter(|(_, shift)| *shift == 0.0).count();
@@ -123,11 +123,10 @@ pub(super) fn convergence(page: &mut Page, told: &Told) {
 fn starts(page: &mut Page, stability: &Stability) {
     page.subpart("Stability over restarts");
     let who = match stability.agreeing() {
-        None => "It is not known how many starts came to these centres.".to_owned(),
-        Some((_, 1)) => "There was one start to tell by.".to_owned(),
-        Some((1, of)) => format!("Of {of} starts only the best came to these centres."),
-        Some((all, of)) if all == of => format!("All {of} starts came to the same centres."),
-        Some((some, of)) => format!("{some} of {of} starts, the best among them, came to the same centres."),
+        (_, 1) => "There was one start to tell by.".to_owned(),
+        (1, of) => format!("Of {of} starts only the best came to these centres."),
+        (all, of) if all == of => format!("All {of} starts came to the same centres."),
+        (some, of) => format!("{some} of {of} starts, the best among them, came to the same centres."),
     };
     page.paragraph(&format!(
         "{who} Centres count as the same where none is farther from its match than a tenth of the least distance between two centres of the \
@@ -138,7 +137,7 @@ fn starts(page: &mut Page, stability: &Stability) {
 /// How far each start ended from the result.
 fn stability(of: &Stability) -> Chart {
     let starts = (0..of.matched_distance.len()).map(|i| format!("start {i}")).collect();
-    let values = of.matched_distance.iter().map(|distance| distance.unwrap_or(f64::NAN)).collect();
+    let values = of.matched_distance.clone();
     Chart::new(
         "Mean distance to the result's centres, as a part of the least distance between two of these",
         "",

@@ -2,7 +2,10 @@
 
 use veilsum_charts::{Chart, Histogram, Page, Plot, page::Cell};
 
-use crate::report::told::{Bin, Described, Numbers, Told};
+use crate::{
+    description::{Bin, Description, Number},
+    report::told::Told,
+};
 
 /// Histograms and categories.
 pub(super) fn columns(page: &mut Page, told: &Told) {
@@ -10,7 +13,7 @@ pub(super) fn columns(page: &mut Page, told: &Told) {
     page.part("Columns of numbers");
     let noisy = told.privacy.is_some();
     let rows = found.numbers.iter().enumerate().map(|(i, of)| {
-        let shown = |value: &dyn Fn(&Numbers) -> Option<f64>| told.described(|of| value(of.numbers.get(i)?));
+        let shown = |value: &dyn Fn(&Number) -> f64| told.described(|of| Some(value(of.numbers.get(i)?)));
         [of.column.clone(), missing(of.missing), shown(&|of| of.mean), shown(&|of| of.deviation)].map(Cell::Text)
     });
     if noisy {
@@ -43,7 +46,7 @@ fn missing(rows: Option<u64>) -> String {
     rows.map_or("–".to_owned(), |rows| rows.to_string())
 }
 
-fn categories(page: &mut Page, told: &Told, found: &Described) {
+fn categories(page: &mut Page, told: &Told, found: &Description) {
     if found.categories.is_empty() {
         return;
     }

@@ -1,6 +1,9 @@
 //! What a run found, in sentences: how many groups, why so many, how good they are, and what speaks against them.
 
-use veilsum_cluster::{method::Pick, warnings::KINDS};
+use veilsum_cluster::{
+    method::{Pick, Stability},
+    warnings::KINDS,
+};
 
 use super::reported::Reported;
 use crate::{
@@ -10,7 +13,7 @@ use crate::{
     report::{
         facts,
         indices::{best_here, meaning, name_of},
-        told::{Stability, Told},
+        told::Told,
     },
 };
 
@@ -142,7 +145,7 @@ fn rule(work: &PlanSpec) -> String {
 /// How good it is.
 pub(super) fn how_good(told: &Told) -> Option<String> {
     let mut all = Vec::from_iter(meaning(told));
-    if let Some((same, of)) = told.stability.as_ref().and_then(Stability::agreeing) {
+    if let Some((same, of)) = told.stability.as_ref().map(Stability::agreeing) {
         all.push(format!("{same} of {} came to these centres", counted(of, "start")));
     }
     if all.is_empty() {

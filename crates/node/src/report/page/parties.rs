@@ -12,10 +12,12 @@ use crate::{
     app_messages::clean,
     cost::{Cost, counted},
     report::{
-        told::{Departure, Release, Sent, Signatures, Told},
+        told::{Release, Signatures, Told},
         totals::totals_tell,
     },
+    result::Departure,
     signed,
+    traffic::Count,
 };
 
 /// Sites that are listed in the open; more are folded up.
@@ -102,10 +104,10 @@ pub(super) fn traffic(page: &mut Page, told: &Told) {
         return;
     }
     page.part("Traffic");
-    let mut phases: BTreeMap<&str, Sent> = BTreeMap::new();
-    let mut parties: Vec<(&str, Sent)> = Vec::new();
+    let mut phases: BTreeMap<&str, Count> = BTreeMap::new();
+    let mut parties: Vec<(&str, Count)> = Vec::new();
     for (party, sent) in &told.traffic {
-        let mut whole = Sent::default();
+        let mut whole = Count::default();
         for (phase, count) in sent {
             for into in [&mut whole, phases.entry(phase).or_default()] {
                 *into = into.and(*count);
@@ -113,7 +115,7 @@ pub(super) fn traffic(page: &mut Page, told: &Told) {
         }
         parties.push((party, whole));
     }
-    let all = parties.iter().fold(Sent::default(), |all, (_, sent)| all.and(*sent));
+    let all = parties.iter().fold(Count::default(), |all, (_, sent)| all.and(*sent));
     page.paragraph(&format!(
         "{} in {}, as the party counted them that wrote the result: masked words, keys, shares, signatures and openings.",
         bytes(all.bytes),

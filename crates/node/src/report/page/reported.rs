@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use serde_json::Value;
 
-use crate::report::told::{Stopped, Told};
+use crate::report::told::Told;
 use crate::{
     agreed::Federation,
     documents::{self, Columns},
@@ -257,13 +257,7 @@ fn of_model(model: &Model) -> Told {
         columns: model.names(),
         centres: model.centres.iter().map(|centre| centre.iter().copied().map(Some).collect()).collect(),
         converged: model.converged,
-        ended_early: model.ended_early.clone().map(|early| Stopped {
-            round: early.round,
-            at_rest: early.at_rest,
-            reason: early.reason,
-            lost: early.lost,
-            refused: early.refused,
-        }),
+        ended_early: model.ended_early.clone(),
         plan_hash: model.plan.clone(),
         ..Told::default()
     }

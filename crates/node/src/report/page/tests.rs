@@ -53,7 +53,7 @@ fn result(k: usize, d: usize, sites: usize, name: &str) -> Value {
         "rounds": 3, "converged": true, "objective": 1.5, "objective_per_row": 0.1,
         "indices": {"fuzzy_davies_bouldin": 0.5, "modified_partition_coefficient": 0.6, "an index of a later version": 1.0},
         "curve": (2..9).map(curve).collect::<Vec<_>>(),
-        "stability": {"matched_distance": [0.0, 0.3, null], "agreement": 0.5},
+        "stability": {"matched_distance": [0.0, 0.3], "agreement": 0.5},
         "departures": [{"site": party(0), "question": 4, "why": format!("{name} its connection broke\n"), "more": 1}],
         "questions": 12, "cohort": (1..sites).map(party).collect::<Vec<_>>(), "missing": [party(0)],
         "plan_hash": "ab".repeat(32), "history": [{"round": 1, "shift": 0.5}, {"round": 2, "shift": 0.0}, {"round": 3, "shift": null}],
@@ -259,7 +259,8 @@ fn one_group_is_best_by_no_partition_index_and_ranges_are_those_of_the_indices()
 fn a_run_that_stopped_says_so_on_top_and_who_was_lost() {
     let place = Place::new("early");
     let mut early = result(3, 2, 5, "c");
-    early["ended_early"] = json!({"round": 2, "at_rest": false, "reason": "a site left <b>", "lost": ["c site 0"], "refused": [], "more": 1});
+    early["ended_early"] =
+        json!({"round": 2, "at_rest": false, "reason": "a site left <b>", "lost": ["c site 0"], "refused": []});
     early["converged"] = json!(false);
     early["departures"] = json!([{"site": "c site 0", "question": 1, "why": null}]);
     let html = checked(&place.put("result.json", &early), None);
