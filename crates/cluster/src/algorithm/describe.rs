@@ -226,6 +226,9 @@ impl Describing {
     fn take_spread(&mut self, values: &[f64], known: Option<u64>) -> Result<(), Error> {
         check_values(values, 1 + self.domain.columns())?;
         self.found.spread_rows = whole(values[0], known)?;
+        if !self.noisy && values[1..].iter().any(|square| *square < 0.0) {
+            return Err(Error::implausible("a sum of squares is negative"));
+        }
         self.found.variances = values[1..].iter().map(|square| (square / values[0]).max(0.0)).collect();
         if self.noisy {
             // Counts differ by their noise, and say nothing of who was there.

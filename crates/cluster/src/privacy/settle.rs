@@ -27,8 +27,8 @@ pub(crate) fn settled(query: &Query, values: &[f64], domain: &Domain) -> Vec<f64
     let grouped: f64 = clusters[..k].iter().sum();
     clusters[..k].iter_mut().for_each(|own| *own *= rows / grouped);
     let sizes = clusters[..k].to_vec();
-    let (over_all, vectors) = rest.split_at_mut(5.min(rest.len()));
-    let most = [rows, rows * (k as f64).ln(), f64::MAX, f64::MAX, rows];
+    let (over_all, vectors) = rest.split_at_mut(4.min(rest.len()));
+    let most = [rows, rows * (k as f64).ln(), f64::MAX, f64::MAX];
     over_all.iter_mut().zip(most).for_each(|(sum, most)| *sum = sum.clamp(0.0, most));
     if asked.vectors {
         let d = domain.columns();
