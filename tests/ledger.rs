@@ -95,7 +95,7 @@ impl Strict {
         let told = veilsum(&["plan", "check", "--json", "--roster", &roster, "--plan", &plan]).expect(0).stdout;
         let told: Value = serde_json::from_str(&told).expect("JSON");
         let bytes = |of: &Value| of.as_u64().expect("bytes");
-        let questions = told["cost"]["questions"].as_array().expect("questions");
+        let questions = told["questions"].as_array().expect("questions");
         let announced: BTreeSet<u64> = questions.iter().map(|q| bytes(&q["upload_bytes_per_round"])).collect();
         let masked = entries.iter().filter(|entry| entry["discloses"] == "masked_words");
         for sent in masked.map(|entry| bytes(&entry["bytes"])) {

@@ -280,7 +280,7 @@ impl Columns {
         if words
             || wanted.cut.is_some()
             || !wanted.filter.is_empty()
-            || wanted.complete.iter().any(|at| there(*at).is_none())
+            || wanted.complete.iter().any(|(at, _)| there(*at).is_none())
         {
             return None;
         }

@@ -50,8 +50,8 @@ pub fn take(
         }
         Err(error) => return table.spoil(file, error),
     }
-    let missing = |at: &&usize| wanted.is_missing(&row.cell(**at), &Spellings::<()>::default());
-    if let Some(at) = wanted.complete.iter().find(missing) {
+    let missing = |(at, words): &&(usize, Spellings<()>)| wanted.is_missing(&row.cell(*at), words);
+    if let Some((at, _)) = wanted.complete.iter().find(missing) {
         table.leave_out(file, &format!("no value in {:?}", header[*at]), place);
         taken.count_missing(table);
         return Ok(());

@@ -58,8 +58,8 @@ pub struct Wanted {
     pub categorical: Vec<Names>,
     /// Where the column of names stands that is kept beside the numbers.
     pub label: Option<usize>,
-    /// Columns in which a missing value leaves the row out.
-    pub complete: Vec<usize>,
+    /// Columns in which a missing value leaves the row out, with the site's own words there, which are values.
+    pub complete: Vec<(usize, Spellings<()>)>,
     /// Words that stand for a missing value, beside the usual ones.
     pub marks: Spellings<()>,
     /// Those of them that are numbers.
@@ -81,7 +81,7 @@ impl Wanted {
     pub fn places(&self) -> BTreeMap<usize, Use> {
         let mut places: BTreeMap<usize, Use> = BTreeMap::new();
         let only = self.filter.iter().map(|(at, ..)| (*at, Use::Words));
-        let complete = self.complete.iter().map(|at| (*at, Use::There));
+        let complete = self.complete.iter().map(|(at, _)| (*at, Use::There));
         let numbers = self.columns.iter().map(|c| (c.at, if c.values.is_empty() { Use::Number } else { Use::Words }));
         let names = self.categorical.iter().map(|c| c.at).chain(self.label);
         // All columns say which of a person's rows come first.
@@ -282,7 +282,8 @@ pub(super) fn choose(file: &str, own: &[String], spec: &TableSpec) -> Result<Wan
         Ok(Names { at, values: places(&values, &categories), categories })
     };
     let leaves_out = rules.missing == Some(Missing::LeaveOut);
-    let complete = (0..header.len()).filter(|at| leaves_out && rules.columns.contains_key(&header[*at])).collect();
+    let complete = (0..header.len()).filter(|at| leaves_out && rules.columns.contains_key(&header[*at]));
+    let complete = complete.map(|at| (at, listed(own_rules.words(at).map(|(word, _)| word)))).collect();
     let compared = rules.filter.conditions().iter().filter(|condition| condition.has_numbers());
     let compared = compared.filter_map(|condition| own.iter().position(|name| *name == condition.column));
     let measured = columns.iter().copied().chain(compared).filter(|_| rules.decimal.is_none()).collect();
