@@ -19,7 +19,8 @@ use veilsum_node::{
     loopback::{self, LoopbackConfig, LoopbackSite},
     plan::{Column, PlanSpec},
     question::{Question, SumBounds, Terms, contribute},
-    role::{server::Progress, system_rng},
+    random::system_rng,
+    role::server::Progress,
 };
 use veilsum_proto::identity::Identity;
 use veilsum_testkit::{

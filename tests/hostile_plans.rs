@@ -17,12 +17,12 @@ use veilsum_node::{
     loopback::{LOOPBACK_TIMING, View},
     plan::{Column, Judge, PlanSpec},
     question::Question,
+    random::system_rng,
     role::{
         aggregator_host::{AggregatorHost, HostConfig, HostEvent},
         client::{self, ClientConfig},
         dial::Line,
         server::{self},
-        system_rng,
     },
 };
 use veilsum_proto::{

@@ -9,13 +9,13 @@ use veilsum_node::{
     documents::Federation,
     error::{Code, Failure},
     loopback::{self, LoopbackSite},
+    random::system_rng,
     release::Origin,
     role::{
         client::{self, ClientConfig, ClientReport},
         config::Party,
         intermediary::{self, Counted, IntermediaryConfig},
         server::{self, OnLoss, RunResult, ServerConfig},
-        system_rng,
     },
 };
 use veilsum_proto::{

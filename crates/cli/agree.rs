@@ -1,21 +1,19 @@
 //! `veilsum agree`: a party's operator agrees to a roster, the first one of a federation or another than before ([ROS-8], [ROS-9]).
 
-use std::{
-    io::{self, BufRead, IsTerminal, Write},
-    path::PathBuf,
-};
+use std::path::PathBuf;
 
 use clap::Args;
 use serde_json::json;
 use veilsum_node::{
     cost::some_of,
-    documents::{Changes, Fingerprint, Offered, Standing, WORDS, load_identity, load_roster, roster_fingerprint},
-    error::{Code, Failure},
+    documents::{Changes, Fingerprint, Offered, Standing, load_identity, load_roster, roster_fingerprint},
+    error::Failure,
 };
 
 use crate::{
     party::key_beside,
     roster::{few, to_json},
+    terminal::ask,
     verb::Verb,
     words::fingerprint_line,
 };
@@ -72,90 +70,5 @@ impl Verb for AgreeArgs {
             few(&roster, &self.roster)
         );
         crate::verb::print(json, &value, &text)
-    }
-}
-
-/// Lets this roster pass if it was agreed to, and asks for its words on a terminal if it is a federation's first one.
-///
-/// # Errors
-/// As [`Offered::passes`] and [`Offered::agree`].
-pub(crate) fn agree(offered: &Offered<'_>) -> Result<(), Failure> {
-    if offered.standing()? == Standing::New { offered.agree(&ask(offered)?) } else { offered.passes() }
-}
-
-/// Whether somebody sits at a terminal who can be asked.
-pub(crate) fn somebody_is_there() -> bool {
-    io::stdin().is_terminal() && io::stderr().is_terminal()
-}
-
-/// Asks for the words, without showing them: what has to be typed is what somebody else says, not what stands there.
-///
-/// # Errors
-/// A [`Failure`] where nobody sits at a terminal, or what was typed is no fingerprint.
-pub(crate) fn ask(offered: &Offered<'_>) -> Result<Fingerprint, Failure> {
-    if somebody_is_there() {
-        return ask_there(offered, &mut io::stdin().lock(), &mut io::stderr());
-    }
-    Err(offered.unheard())
-}
-
-fn ask_there(offered: &Offered<'_>, from: &mut impl BufRead, to: &mut impl Write) -> Result<Fingerprint, Failure> {
-    let roster = offered.roster;
-    let question = format!(
-        "{} is a federation of {} sites, with {} as coordinator and {} as intermediary, and this party has not agreed to this \
-         roster.\nIn a call with the operators of all parties, on numbers that did not come with the roster, the coordinator's reads its \
-         {WORDS} words. Everybody compares them with `veilsum verify roster.toml`, and says so.\nOnce all have, type the words: ",
-        roster.name,
-        roster.sites.len(),
-        roster.coordinator.name,
-        roster.intermediary.name
-    );
-    let mut line = String::new();
-    let read = to.write_all(question.as_bytes()).and_then(|()| to.flush()).and_then(|()| from.read_line(&mut line));
-    read.map_err(|e| Failure::new(Code::Internal, format!("the terminal cannot be read ({e})"), "try again"))?;
-    Fingerprint::parse(&line).map_err(|why| Failure::input(why, "type all words as they are read to you"))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use std::path::Path;
-    use veilsum_node::documents::roster_fingerprint;
-    use veilsum_proto::{
-        identity::Identity,
-        roster::{Member, Roster},
-    };
-
-    /// [ROS-8]: what is typed is compared, and the question does not give it away.
-    #[test]
-    fn the_question_on_a_terminal_does_not_show_the_answer() {
-        let identity = Identity::from_seed(&[3; 32]);
-        let member = |seed, name: &str| Member {
-            name: name.into(),
-            key: Identity::from_seed(&[seed; 32]).public(),
-            address: "127.0.0.1:7700".into(),
-        };
-        let roster = Roster {
-            name: "test".into(),
-            coordinator: member(1, "hub"),
-            intermediary: member(2, "counter"),
-            sites: (3..6)
-                .map(|seed| Member { address: String::new(), ..member(seed, &format!("site-{seed}")) })
-                .collect(),
-        };
-        let (file, key) = (Path::new("roster.toml"), Path::new("a.key"));
-        let offered = Offered { file, roster: &roster, key, identity: &identity };
-        let mut shown = Vec::new();
-        let typed = roster_fingerprint(&roster.hash()) + "\n";
-        let answer = ask_there(&offered, &mut typed.as_bytes(), &mut shown).unwrap();
-        assert!(answer.is_of(&roster.hash()));
-        let shown = String::from_utf8(shown).unwrap();
-        assert!(shown.contains("3 sites") && shown.contains("hub") && !shown.contains(typed.trim()), "{shown}");
-        for bad in ["yes\n", "y\n", "\n", "", &typed[..20]] {
-            assert!(ask_there(&offered, &mut bad.as_bytes(), &mut Vec::new()).is_err(), "{bad:?}");
-        }
-        let other = roster_fingerprint(&veilsum_proto::suite::Hash([1; 32]));
-        let answer = ask_there(&offered, &mut other.as_bytes(), &mut Vec::new()).unwrap();
-        assert!(offered.agree(&answer).unwrap_err().message.contains("[ROS-8]"));
     }
 }

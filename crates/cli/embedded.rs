@@ -12,7 +12,7 @@ use veilsum_node::{
     release::Rows,
     report,
     role::{client::ClientConfig, intermediary::IntermediaryConfig, server::ServerConfig},
-    table::{RowRules, Tally},
+    table::Tally,
 };
 use veilsum_proto::roster::PartyId;
 
@@ -85,31 +85,6 @@ pub async fn stand_by(options: Options, rows: Option<Handed>) -> Result<(), Fail
     args.fits(id)?;
     let key = run::standby::begin(&args, true)?;
     args.stand_by(&key, true, false).await
-}
-
-/// What `site.toml` says of a file's names, words, units and rows cannot be done to rows that were handed over.
-pub(crate) fn as_they_are(rules: &RowRules) -> Result<(), Failure> {
-    let said = [
-        ("columns", !rules.columns.is_empty()),
-        ("values", !rules.values.is_empty()),
-        ("units", !rules.units.is_empty()),
-        ("missing", rules.missing.is_some()),
-        ("missing_marks", !rules.marks.is_empty()),
-        ("filter", !rules.filter.conditions().is_empty()),
-        ("person", rules.person.is_some()),
-    ];
-    let said: Vec<&str> = said.into_iter().filter(|(_, said)| *said).map(|(key, _)| key).collect();
-    if said.is_empty() {
-        return Ok(());
-    }
-    let what = format!(
-        "site.toml says under [rows] what is to be done to this site's rows ({}), and the program handed its rows over, to which it \
-         is not done",
-        said.join(", ")
-    );
-    let next = "name the file of rows in place of them; or do it in the program, hand over rows as they are to be answered from, and take \
-                these keys out of [rows]";
-    Err(Failure::new(Code::Usage, what, next))
 }
 
 /// What the intermediary of `veilsum run` with these options is given.
@@ -212,27 +187,4 @@ pub async fn simulate(federation: &Federation, rows: Vec<Vec<f64>>, consent: &Co
     let sites: serde_json::Map<String, Value> = names.into_iter().zip(sites.into_iter().map(answered)).collect();
     let summary = format!("{}{}", report::centres(&result), report::summary(&result));
     Ok(json!({ "result": report::document(&result, None), "sites": sites, "policy": told, "summary": summary }))
-}
-
-#[cfg(test)]
-mod tests {
-    use veilsum_node::table::Filter;
-
-    use super::*;
-
-    #[test]
-    fn rows_in_memory_are_refused_where_site_toml_says_what_is_done_to_rows() {
-        let of_files = RowRules { source: Some("rows.csv".into()), ..RowRules::default() };
-        assert!(as_they_are(&of_files).is_ok(), "what says where a file is does nothing to rows");
-        for (key, rules) in [
-            ("filter", RowRules { filter: Filter::parse("age >= 18").unwrap(), ..of_files.clone() }),
-            ("person", RowRules { person: Some("id".into()), ..of_files.clone() }),
-            ("missing_marks", RowRules { marks: vec!["-99".into()], ..of_files.clone() }),
-            ("columns", RowRules { columns: [("age".into(), "Alter".into())].into(), ..of_files.clone() }),
-        ] {
-            let failure = as_they_are(&rules).unwrap_err();
-            assert!(failure.code == Code::Usage && failure.message.contains(&format!("({key})")), "{failure:?}");
-            assert!(failure.advice.contains("as they are to be answered from"), "{}", failure.advice);
-        }
-    }
 }

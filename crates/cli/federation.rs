@@ -15,7 +15,7 @@ use veilsum_node::{
         load_signed_roster, parse_answer, roster_fingerprint, write_roster,
     },
     error::{Code, Failure},
-    role::{drawn, system_rng},
+    random::{drawn, system_rng},
 };
 use veilsum_proto::{
     identity::Identity,
@@ -23,7 +23,7 @@ use veilsum_proto::{
     roster::{Member, check_name},
 };
 
-use crate::{agree::somebody_is_there, key::key_of, roster::party_at, verb::Verb, words::fingerprint_line};
+use crate::{key::key_of, roster::party_at, terminal::somebody_is_there, verb::Verb, words::fingerprint_line};
 
 const DAY: u64 = 24 * 60 * 60;
 

@@ -15,8 +15,8 @@ use veilsum_node::{
     documents::{Begun, Offered, Standing, answer_line, check_address, fingerprint, load_roster, parse_invitation},
     error::{Code, Failure},
     files::quoted,
+    random::drawn,
     role::{
-        drawn,
         join::{self, JoinConfig, News},
         stop,
     },
@@ -28,9 +28,9 @@ use veilsum_proto::{
 use zeroize::Zeroizing;
 
 use crate::{
-    agree::{agree, somebody_is_there},
     key::key_of,
     party::{Reach, block_on},
+    terminal::{agree, somebody_is_there},
     verb::Verb,
 };
 

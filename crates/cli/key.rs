@@ -6,7 +6,7 @@ use veilsum_node::{
     documents::{load_identity, write_key},
     error::Failure,
     files::Existing,
-    role::system_rng,
+    random::system_rng,
 };
 use veilsum_proto::identity::Identity;
 

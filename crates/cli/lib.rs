@@ -35,6 +35,7 @@ mod run;
 mod screen;
 mod settings;
 mod status;
+mod terminal;
 mod terms;
 mod verb;
 mod verify;

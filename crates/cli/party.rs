@@ -19,6 +19,7 @@ use veilsum_node::{
         server::OnLoss,
         stop,
     },
+    table::RowRules,
 };
 use veilsum_proto::{
     aggregator::Timing,
@@ -27,7 +28,7 @@ use veilsum_proto::{
     roster::{Member, PartyId},
 };
 
-use crate::{agree::agree, embedded::as_they_are};
+use crate::terminal::agree;
 
 /// What every role needs to know.
 #[derive(Args, Debug, Clone)]
@@ -81,6 +82,31 @@ impl Own {
         as_they_are(&site.rows)?;
         Ok(RowsFrom { data: HANDED.into(), handed: self.handed.clone(), ..RowsFrom::default() })
     }
+}
+
+/// What `site.toml` says of a file's names, words, units and rows cannot be done to rows that were handed over.
+fn as_they_are(rules: &RowRules) -> Result<(), Failure> {
+    let said = [
+        ("columns", !rules.columns.is_empty()),
+        ("values", !rules.values.is_empty()),
+        ("units", !rules.units.is_empty()),
+        ("missing", rules.missing.is_some()),
+        ("missing_marks", !rules.marks.is_empty()),
+        ("filter", !rules.filter.conditions().is_empty()),
+        ("person", rules.person.is_some()),
+    ];
+    let said: Vec<&str> = said.into_iter().filter(|(_, said)| *said).map(|(key, _)| key).collect();
+    if said.is_empty() {
+        return Ok(());
+    }
+    let what = format!(
+        "site.toml says under [rows] what is to be done to this site's rows ({}), and the program handed its rows over, to which it \
+         is not done",
+        said.join(", ")
+    );
+    let next = "name the file of rows in place of them; or do it in the program, hand over rows as they are to be answered from, and take \
+                these keys out of [rows]";
+    Err(Failure::new(Code::Usage, what, next))
 }
 
 /// Which way links take.
@@ -357,6 +383,7 @@ mod tests {
     use veilsum_proto::identity::Identity;
 
     use super::*;
+    use veilsum_node::table::Filter;
 
     #[derive(Parser)]
     struct Waits {
@@ -379,10 +406,26 @@ mod tests {
     /// One socket for IPv6 and IPv4, where nobody says otherwise.
     #[test]
     fn an_aggregator_listens_on_all_interfaces_of_both_families() {
-        let key = Identity::generate(&mut veilsum_node::role::system_rng()).public();
+        let key = Identity::generate(&mut veilsum_node::random::system_rng()).public();
         let member = Member { name: "hub".into(), key, address: "hub.example.org:4433".into() };
         assert_eq!(listen_at(None, &member).ok(), Some((Ipv6Addr::UNSPECIFIED, 4433).into()));
         let given = "127.0.0.1:1".parse().ok();
         assert_eq!(listen_at(given, &member).ok(), given);
+    }
+
+    #[test]
+    fn rows_in_memory_are_refused_where_site_toml_says_what_is_done_to_rows() {
+        let of_files = RowRules { source: Some("rows.csv".into()), ..RowRules::default() };
+        assert!(as_they_are(&of_files).is_ok(), "what says where a file is does nothing to rows");
+        for (key, rules) in [
+            ("filter", RowRules { filter: Filter::parse("age >= 18").unwrap(), ..of_files.clone() }),
+            ("person", RowRules { person: Some("id".into()), ..of_files.clone() }),
+            ("missing_marks", RowRules { marks: vec!["-99".into()], ..of_files.clone() }),
+            ("columns", RowRules { columns: [("age".into(), "Alter".into())].into(), ..of_files.clone() }),
+        ] {
+            let failure = as_they_are(&rules).unwrap_err();
+            assert!(failure.code == Code::Usage && failure.message.contains(&format!("({key})")), "{failure:?}");
+            assert!(failure.advice.contains("as they are to be answered from"), "{}", failure.advice);
+        }
     }
 }

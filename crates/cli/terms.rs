@@ -5,7 +5,7 @@ use veilsum_node::{
     documents::Federation,
     error::{Code, Failure},
     plan::PlanSpec,
-    role::system_rng,
+    random::system_rng,
 };
 use veilsum_proto::{
     identity::Identity,

@@ -26,12 +26,10 @@ use veilsum_node::{
     error::Failure,
     method_session::{MethodSession, Turn},
     question::{self, Layout, Question},
+    random::sown,
     release::Origin,
     result::RunResult,
-    role::{
-        client::{self, ClientConfig, ClientReport},
-        sown,
-    },
+    role::client::{self, ClientConfig, ClientReport},
     table::RowRules,
 };
 use veilsum_proto::{

@@ -12,8 +12,8 @@ use veilsum_proto::{ledger::Note, policy::rho_text, roster::PartyId, suite::Hash
 
 use super::say::{self, ReadArgs};
 use crate::{
-    agree::somebody_is_there,
     party::{head_of, key_beside, state_of},
+    terminal::somebody_is_there,
     words,
 };
 use veilsum_node::{

@@ -27,9 +27,9 @@ use super::{
     intermediary, site,
 };
 use crate::{
-    agree::agree,
     party::{Own, block_on, listen_at, place_for, state_of},
     proposal::Judge,
+    terminal::agree,
     verb,
 };
 

@@ -57,8 +57,8 @@ pub use veilsum_federation::{
 use crate::{
     files::Existing,
     plan::OutOfBox,
+    random::system_rng,
     release::{ClusterError, Origin, Prepared, Rows},
-    role::system_rng,
     table::{self, Table, TableSpec, Tally},
 };
 

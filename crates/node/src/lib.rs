@@ -21,7 +21,7 @@
 //!
 //! # How to read this crate
 //!
-//! 1. [`files`], [`table`], [`clock`]: files, rows, the processor's time.
+//! 1. [`files`], [`table`], [`clock`], [`random`]: files, rows, the time, randomness.
 //! 2. [`documents`]: key, card, roster, plan, policy and model as text files.
 //! 3. [`egress`], [`carrier`], [`store`]: what may leave; QUIC links; journal, ledger and transcript.
 //! 4. [`signing`], [`report`], [`recompute`]: what a run leaves behind.
@@ -40,6 +40,7 @@ pub mod documents;
 pub mod egress;
 pub mod files;
 pub mod loopback;
+pub mod random;
 pub mod recompute;
 pub mod report;
 pub mod role;

@@ -30,6 +30,7 @@ use crate::{
     documents::{Federation, SitePolicy},
     error::{Code, Failure},
     plan::{OutOfBox, PlanSpec},
+    random::system_rng,
     release::{Domain, Origin, Prepared, Rows},
     role::{
         client::{self, ClientConfig, ClientReport},
@@ -37,7 +38,6 @@ use crate::{
         intermediary::{self, Counted, IntermediaryConfig},
         progress::Watcher,
         server::{self, OnLoss, RunResult, ServerConfig},
-        system_rng,
     },
 };
 

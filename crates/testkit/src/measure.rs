@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use veilsum_node::role::system_rng;
+use veilsum_node::random::system_rng;
 use veilsum_proto::identity::Identity;
 
 /// Median, smallest and largest of some measurements.

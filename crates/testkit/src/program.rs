@@ -16,7 +16,7 @@ use veilsum_cluster::Rows;
 use veilsum_node::{
     documents::{Pinned, load_identity, load_roster, write_key, write_roster},
     files::Existing,
-    role::system_rng,
+    random::system_rng,
 };
 use veilsum_proto::{
     identity::Identity,

@@ -99,7 +99,7 @@ mod tests {
             address: "hub.example.org:443".into(),
             coordinator: Identity::from_seed(&[1; 32]).public(),
             expires: 1_800_000_000,
-            token: Token::generate(&mut crate::role::system_rng()),
+            token: Token::generate(&mut crate::random::system_rng()),
         };
         invitation_line(&invitation).to_string()
     }

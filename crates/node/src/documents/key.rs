@@ -22,9 +22,12 @@ const MAX_FILE: usize = 4 << 10;
 /// # Errors
 /// A [`Failure`] where the file is there already or cannot be written.
 pub fn write_key(path: impl AsRef<Path>, name: &str, identity: &Identity, existing: Existing) -> Result<(), Failure> {
-    check_name(name).map_err(|why| Failure::input(why, "choose another name"))?;
+    check_name(name).map_err(|why| Failure::input(why, "give the party a name that is allowed"))?;
     if looks_like_a_seed(name) {
-        return Err(Failure::input("a name of 64 hexadecimal digits looks like a seed", "choose another name"));
+        return Err(Failure::input(
+            "a name of 64 hexadecimal digits looks like a seed",
+            "give the party a shorter name",
+        ));
     }
     // Filled without growing, so that no unwiped copy of the seed is left behind.
     let mut text = Zeroizing::new(String::with_capacity(1024 + name.len()));

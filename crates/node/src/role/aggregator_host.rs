@@ -27,11 +27,11 @@ use super::{
     notice::{Heard, Notice, What},
     progress::{Awaited, Progress},
     reception::{Entrance, Opened},
-    system_rng,
 };
 use crate::{
     app_messages,
     error::Failure,
+    random::system_rng,
     store::{HubJournal, Said, openings_to_bytes},
     traffic::Traffic,
 };

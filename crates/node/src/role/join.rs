@@ -12,7 +12,6 @@ use veilsum_proto::{
 
 use super::{
     dial::Attempt,
-    drawn,
     lobby_frames::{self as frames, Answer, ColumnsText, Knock, Message, Noted, Received, Shown},
     lobby_line::{Caller, Errand, LobbyLine, STEP},
     stop,
@@ -22,6 +21,7 @@ use crate::{
     carrier::{Carrier, CarrierError},
     documents::{self, Begun},
     error::{Code, Failure},
+    random::drawn,
 };
 
 const JOIN: Errand = Errand {

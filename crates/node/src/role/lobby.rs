@@ -24,7 +24,6 @@ use veilsum_proto::{
 
 use super::{
     door::{Places, TAKEN, Visit},
-    drawn,
     folder::State,
     lobby_frames::{
         self as frames, Answer, Begin, ColumnsText, Knock, Message, Noted, Received, Shown, StandBy, Stands, TurnedAway,
@@ -36,6 +35,7 @@ use crate::{
     clock::seconds_since_1970,
     documents::{self, GuestList, Knocked, PlanAnswer, Said, Stage, fingerprint},
     error::{Code, Failure},
+    random::drawn,
     store::held,
 };
 

@@ -15,7 +15,6 @@ use veilsum_proto::{aggregator::Timing, identity::Identity, message, roster::Par
 
 use super::{
     config::Party,
-    drawn,
     folder::{State, folder_of},
     lobby::{Lobby, News},
     progress::Watcher,
@@ -28,7 +27,9 @@ use crate::{
     carrier::Carrier,
     documents::{self, Federation, GuestList, Run},
     error::{Code, Failure},
-    files, report,
+    files,
+    random::drawn,
+    report,
     result::RunResult,
     store::{HubEntry, Journal},
 };

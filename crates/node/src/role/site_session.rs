@@ -19,13 +19,14 @@ use super::{
     keeper::Keeper,
     progress::Progress,
     run_state::RunState,
-    stop, system_rng,
+    stop,
 };
 use crate::{
     app_messages::{Aborted, CentreDistances, Finished, Held, clean},
     carrier::{Address, CarrierError},
     error::{Code, Failure},
     method_session::Moved,
+    random::system_rng,
     store::{Journal, aside, aside_from},
 };
 

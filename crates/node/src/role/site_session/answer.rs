@@ -13,8 +13,9 @@ use crate::{
     error::Failure,
     oracle,
     question::{self, Batch, Layout, Question},
+    random::system_rng,
     release::{self, Offer, question_digest},
-    role::{dial::Line, hand, system_rng},
+    role::{dial::Line, hand},
     store::{aside_from, computed},
 };
 

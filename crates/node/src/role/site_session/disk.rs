@@ -132,7 +132,7 @@ mod tests {
     use veilsum_proto::identity::Identity;
 
     use super::*;
-    use crate::{documents::tests::Folder, release::Data, role::system_rng};
+    use crate::{documents::tests::Folder, random::system_rng, release::Data};
 
     const SESSION: Hash = Hash([3; 32]);
 

@@ -1,7 +1,7 @@
 use std::{fs, sync::Arc};
 
 use super::*;
-use crate::{role::system_rng, store::Told};
+use crate::{random::system_rng, store::Told};
 use veilsum_proto::{
     aggregator::{self, Aggregator, AggregatorConfig, Millis, Timing},
     identity::Identity,
