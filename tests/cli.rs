@@ -61,10 +61,14 @@ impl Place {
 
     /// What `check` says at a site that agreed to the plan, without the breaks of lines that fold.
     fn own(&self) -> String {
-        let plan = self.json("plan check")["fingerprint"].as_str().unwrap().to_owned();
-        // A plan with noise needs no agreement.
-        self.run(&format!("plan agree --key site-2.key --fingerprint \"{plan}\""));
+        self.agree();
         (self.ok(OWN) + &self.ok(&format!("{OWN} --json"))).split_whitespace().collect::<Vec<_>>().join(" ")
+    }
+
+    /// This site's operator agrees to the plan; one with noise needs no agreement.
+    fn agree(&self) {
+        let plan = self.json("plan check")["fingerprint"].as_str().unwrap().to_owned();
+        self.run(&format!("plan agree --key site-2.key --fingerprint \"{plan}\""));
     }
 
     fn json(&self, line: &str) -> Value {
@@ -345,9 +349,9 @@ fn every_method_makes_a_plan_that_says_what_it_asks() {
         assert!(checked.contains(&format!("method      {method}, K = ")), "{options}\n{checked}");
         assert!(checked.contains("count_rows") && checked.contains("questions at most"), "{options}\n{checked}");
     }
-    // What a site would send under such a plan, part by part.
+    // What is asked under such a plan, part by part.
     w.ok(&format!("{MAKE_PLAN} --method kmeans --k 2 --set standardise=standard"));
-    let seen = w.own();
+    let seen = w.ok(CHECK);
     for part in ["moments", "margins", "local_means", "validation"] {
         assert!(seen.contains(part), "{part}\n{seen}");
     }
@@ -372,8 +376,8 @@ fn methods_that_cannot_be_planned_are_named() {
     make("--k 3 --set sample=0.5 --set block_size=1", 2, &["drawn", "sample"]);
     make("--k 3 --set sample=2", 2, &["share"]);
     make("--k 1..3 --set local_k=5", 2, &["from 2"]);
-    make("--k 3 --set labels=outcome", 2, &["no such setting", "set max_rounds, "]);
-    make("--k 3 --set max_round=3", 2, &["no such setting", "set max_rounds, "]);
+    make("--k 3 --set labels=outcome", 2, &["no such setting", " max_rounds, "]);
+    make("--k 3 --set max_round=3", 2, &["no such setting", " max_rounds, "]);
     make("--k 3 --set bins=3", 2, &["--set bins: fcm does not read it", "reads it: describe"]);
     make("--k 3 --method kmeans --set min_group=5", 2, &["--set min_group: kmeans does not read it", "reads it: fkm"]);
     make("--k 3 --set elbow=true", 2, &["--set elbow", "LOW..HIGH"]);
@@ -420,6 +424,7 @@ fn rows_that_cannot_be_used_are_named_without_their_values() {
     w.fails(OWN, 3, &["rows.csv"]);
     w.write("rows.csv", ROWS);
     w.ok(&format!("{} --k 3 --set max_rows=2", MAKE_PLAN.replace("=200", "=6")));
+    w.agree();
     w.fails(OWN, 3, &["max_rows"]);
 }
 
@@ -433,7 +438,7 @@ fn help_documents_the_exit_codes() {
     }
     w.fails("bogus", 2, &["bogus", "next: see `veilsum --help`"]);
     w.fails("join", 2, &["LINE", "next: see `veilsum join --help`"]);
-    w.fails("federation create --nonsense", 2, &["--nonsense", "next: see `veilsum federation create --help`"]);
+    w.fails("federation create --nonsense", 2, &["--nonsense", "see `veilsum federation create --help`"]);
     // Only a command is missing: its help is shown, and a program is told.
     for line in ["", "federation"] {
         let told = w.run(line);

@@ -10,7 +10,7 @@ if [ -z "${VEILSUM:-}" ]; then
 fi
 work="${1:-$(mktemp -d)}"
 hub="127.0.0.1:${HUB_PORT:-24433}" counter="127.0.0.1:${COUNTER_PORT:-24434}"
-mkdir -p "$work"/{hub,counter,hospital-a,hospital-b,hospital-c} && cd "$work"
+mkdir -p "$work"/{hub,counter,hospital-a,hospital-b,hospital-c} && cd "$work" && work="$PWD"
 
 pids=()
 cleanup() { for p in "${pids[@]}"; do kill "$p" 2>/dev/null || true; done; }
@@ -24,8 +24,8 @@ until_says() { # FILE WORDS
 }
 
 # The coordinator invites everybody. Its lines go to one party each.
-(cd hub && "$VEILSUM" federation create three-hospitals --listen "$hub" --site hospital-a hospital-b hospital-c --intermediary counter) >invited
-line() { grep -A 1 "^$1 (" invited | sed -n "s/.*join '\([^']*\)'.*/\1/p"; }
+(cd hub && "$VEILSUM" federation create three-hospitals --listen "$hub" --site hospital-a hospital-b hospital-c --intermediary counter) >"$work/invited"
+line() { grep -A 1 "^$1 (" "$work/invited" | sed -n "s/.*join '\([^']*\)'.*/\1/p"; }
 (cd hub && exec "$VEILSUM" run) >hub.log 2>&1 & pids+=($!)
 
 # Hospital-c does not reach the coordinator yet: it answers on paper. The others join over the network, and read digits by telephone.

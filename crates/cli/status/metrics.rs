@@ -22,7 +22,7 @@ pub(super) fn text(status: Option<&Status>) -> String {
     let round = status.round.as_ref();
     all.gauge("question", "Questions answered in this run", Some(round.map_or(0, |round| round.number)));
     all.gauge("questions_at_most", "Questions of the plan at most", round.map(|round| round.of));
-    all.gauge("sites_in_total", "Sites in the last total", round.and_then(|round| round.sites));
+    all.gauge("sites_summed", "Sites in the last total", round.and_then(|round| round.sites));
     let answers = status.open.as_ref().and_then(|open| open.answers);
     all.gauge("sites_answered", "Sites that have answered this step of the open question", answers.map(|(n, _)| n));
     all.gauge("sites_asked", "Sites that are asked the open question", answers.map(|(_, of)| of));
@@ -158,7 +158,7 @@ mod tests {
         }
         let all = checked(&text(Some(&status)));
         let value = |wanted: &str| all.iter().find(|(name, ..)| name == wanted).map(|(_, _, value)| *value);
-        assert_eq!((value("veilsum_question"), value("veilsum_sites_in_total")), (Some(3.0), Some(2.0)));
+        assert_eq!((value("veilsum_question"), value("veilsum_sites_summed")), (Some(3.0), Some(2.0)));
         assert_eq!(
             (value("veilsum_sent_bytes_total"), value("veilsum_received_bytes_total")),
             (Some(77.0), Some(88.0))

@@ -175,7 +175,7 @@ mod tests {
             ("unit = \"years\"\n", "", "unit"),
             (", \"current\"", "", "smoker"),
             ("smoker", "age", "age"),
-            ("-99", "yes", "missing_marks"),
+            ("-99", "true", "missing_marks"),
             ("unit", "also_called", "also_called"),
         ] {
             let told = parsed(&TEXT.replacen(from, to, 1)).unwrap_err();

@@ -277,8 +277,8 @@ fn points_beside_decimal_commas_are_not_guessed() {
             error.starts_with(&place) && error.contains("decimal = \",\"") && !error.contains("234"),
             "{text:?}: {error}"
         );
-        // Under noise, too: it is no table before somebody says how it is written.
-        assert!(refused(text, &TableSpec { total: true, ..one("a") }).starts_with(&place), "{text:?}");
+        // Under noise no cell stops a site: its operator is warned.
+        assert!(read(text, &TableSpec { total: true, ..one("a") }).is_ok(), "{text:?}");
         assert!(read(text, &said(Decimal::Point)).is_ok(), "{text:?}");
         assert!(refused(text, &said(Decimal::Comma)).contains("it has a point, and"), "{text:?}");
     }
