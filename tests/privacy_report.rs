@@ -15,11 +15,11 @@ fn federation() -> (Parties, Vec<String>) {
     let rows = fs::read_to_string(p.folder.0.join("site-1.csv")).expect("rows");
     let header = format!("\"{}\",y,note", NASTY.replace('"', "\"\""));
     p.folder.write("site-1.csv", &rows.replacen("x,y,note", &header, 1));
-    let schema = format!(
-        "format = \"veilsum-schema/1\"\nlabel = \"note\"\n[[column]]\nname = '{NASTY}'\nunit = \"<i>mm</i>\"\nlower = 0\nupper = 1\n\
+    let columns = format!(
+        "format = \"veilsum-columns/1\"\n[[column]]\nname = '{NASTY}'\nunit = \"<i>mm</i>\"\nlower = 0\nupper = 1\n\
          [[column]]\nname = \"y\"\nunit = \"mm\"\nlower = 0\nupper = 1\n"
     );
-    p.folder.write("schema.toml", &schema);
+    p.folder.write("columns.toml", &columns);
     let [roster, key, plan] = ["roster.toml", "lead.key", "plan.toml"].map(at);
     let make = [
         "plan",
@@ -103,5 +103,5 @@ fn the_privacy_report_has_the_numbers_of_the_plan_and_the_gaps_of_the_threat_mod
         assert!(text.lines().any(row), "{question}");
     }
     // What the method asks is explained, and what it does not ask is not.
-    assert!(text.contains("`fcm-noise`") && !text.contains("range of K"), "{text}");
+    assert!(text.contains("`ffcm-avg1`") && !text.contains("range of K"), "{text}");
 }

@@ -323,23 +323,24 @@ fn who_does_not_belong_is_refused() {
     let plan = veilsum(&p.client(5, &["--plan", &path("other-plan.toml")])).expect(8);
     assert!(plan.stderr.contains("you hold plan"), "{}", plan.stderr);
     let (roster, of_roster) = (path("other-roster.toml"), path("plan-of-other-roster.toml"));
-    let accept = |roster: &str| {
-        let (key, fingerprint) = (path("site-5.key"), fingerprint_of(roster));
+    let accept = |site: &str, roster: &str| {
+        let (key, fingerprint) = (path(&format!("{site}.key")), fingerprint_of(roster));
         veilsum(&["agree", roster, "--key", &key, "--fingerprint", &fingerprint]).expect(0);
     };
     let other = veilsum(&p.client(5, &["--roster", &roster, "--plan", &of_roster])).expect(3);
     assert!(other.stderr.contains("the sites stand in another order"), "{}", other.stderr);
-    accept(&roster);
+    accept("site-5", &roster);
     let stale = veilsum(&p.client(5, &["--roster", &roster, "--plan", &of_roster])).expect(8);
     assert!(stale.stderr.contains("you hold roster"), "{}", stale.stderr);
     // On its own roster and not on the server's: the transport does not let it in.
     let (roster, of_roster) = (path("larger-roster.toml"), path("plan-of-larger-roster.toml"));
     let (key, state) = (path("site-6.key"), path("site-6.state"));
     let more = ["--roster", &roster, "--plan", &of_roster, "--key", &key, "--state", &state];
+    accept("site-6", &roster);
     let unknown = veilsum(&p.client(5, &more)).expect(8);
     assert!(unknown.stderr.contains("not on its roster"), "{}", unknown.stderr);
 
-    accept(&path("roster.toml"));
+    accept("site-5", &path("roster.toml"));
     clients.push(start(&p.client(5, &[])));
     server.wait(LIMIT).expect(0);
     intermediary.wait(LIMIT).expect(0);

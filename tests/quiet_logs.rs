@@ -1,6 +1,8 @@
 //! Logs at their most talkative hold no address, no key, no row, no row count of one site and no masked word; nor do the events and
 //! the metrics of a run.
 
+mod one_run;
+
 use std::{
     collections::BTreeMap,
     io::Write,

@@ -7,7 +7,7 @@ use std::{
 };
 
 use serde_json::Value;
-use veilsum_testkit::program::{Parties, Running, start, veilsum};
+use veilsum_testkit::program::{ONE_RUN, Parties, Running, start, veilsum};
 
 const SIZES: [usize; 3] = [40, 55, 61];
 const PLAN: [&str; 4] = ["--set=init=uniform", "--set=epsilon=0", "--set=max_rounds=60", "--set=slots=64"];
@@ -197,12 +197,13 @@ fn without_a_terminal_a_run_is_a_few_lines() {
 fn a_terminal_of_twenty_columns() {
     let p = Parties::new(&SIZES, &PLAN);
     let log = PathBuf::from(p.folder.path("terminal.log"));
-    let quoted = |args: Vec<String>| args.iter().map(|arg| format!("'{arg}'")).collect::<Vec<_>>().join(" ");
-    let command =
-        format!("stty cols 20; {} {}", veilsum_testkit::program::binary().display(), quoted(p.server(&["-v"])));
+    let party = std::env::current_exe().expect("a path");
+    let command = format!("stty cols 20; '{}' one_run::one_run --exact --nocapture", party.display());
     let terminal = std::process::Command::new("script")
         .args(["-qec", &command])
         .arg(&log)
+        .env("RUST_TEST_THREADS", "2")
+        .env(ONE_RUN, p.server(&["-v"])[1..].join("\n"))
         .stdout(std::process::Stdio::null())
         .spawn();
     let Ok(mut terminal) = terminal else {

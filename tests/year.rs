@@ -189,7 +189,8 @@ fn a_year_of_monthly_plans() {
         (3, "counter", 0),
         (4, "coordinator", 4),
         (4, "hospital-a", 2),
-        (4, "hospital-d", 2),
+        // It joins, agrees to the roster and stands by.
+        (4, "hospital-d", 3),
         (4, "counter", 1),
         // Whoever comes back from a backup is started.
         (5, "coordinator", 3),

@@ -138,4 +138,4 @@ def shown(kind, v):
         return [shown(kind.item, x) for x in v]
     if isinstance(kind, Points):
         return kind.flat(v)
-    return list(v) if isinstance(kind, Raw) else v
+    return v.hex() if isinstance(kind, Raw) else v

@@ -182,7 +182,7 @@ pub fn start_limited<S: AsRef<OsStr>>(args: &[S], bytes: u64) -> Running {
 }
 
 /// The words of a party in one run of one plan, which [`one_run`] takes from here.
-const ONE_RUN: &str = "VEILSUM_ONE_RUN";
+pub const ONE_RUN: &str = "VEILSUM_ONE_RUN";
 
 /// A process of a test is its party in one run of one plan, where one was started as that ([`launch`]): `run` is given the words of `veilsum
 /// run`, the plan among them, and says the exit code.
