@@ -5,6 +5,7 @@ mod audit_path;
 mod layering;
 mod links;
 mod reading_order;
+mod sizes;
 mod spec_coverage;
 mod threat_model;
 
