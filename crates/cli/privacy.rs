@@ -456,7 +456,7 @@ mod tests {
         }
         let rows = rows_of(section(MODEL, "What each kind of question gives away"));
         let starts = |kind: &str| rows.iter().any(|row| row[0].starts_with(kind));
-        let questions = ["histogram", "moments", "margins", "local_choice", "validation"];
+        let questions = ["moments", "margins", "local_choice", "validation"];
         assert!(questions.iter().all(|name| of_kind(name).is_some_and(starts)));
         assert!(["gap statistic", "categorical columns"].into_iter().all(starts));
         let methods = ["fcm", "ffcm-avg1", "ffcm-avg2", "kmeans", "fkm", "ffcf"];

@@ -271,10 +271,9 @@ fn planted(report: &mut Report) -> Result<(), ExperimentError> {
     let rounds = Recipe { algorithm: Algorithm::Fcm { m: 2.0, epsilon: 1e-9, max_rounds: 2 }, ..usual_four("fcm") };
     cases.push(("not-converged", four.clone(), rounds, SITES));
     cases.push(("k-at-border", four.clone(), by_index("fcm", 4), SITES));
-    // No clusters at all: every index but the gap sees others.
-    let mut stream = Stream::new(2, b"veilsum defaults rows v1");
-    let even = Set::new("no clusters", Rows::new((0..3000).map(|_| stream.unit()).collect(), 2)?, 1)?;
-    cases.push(("indices-disagree", even, by_index("kmeans", 8), SITES));
+    // Clusters of unequal width, beside which other indices see other numbers.
+    let five = Set::new("five Gaussians", synthetic::five_gaussians(synthetic::DEFAULT_SEED).pooled(), 5)?;
+    cases.push(("indices-disagree", five, usual("kmeans", Clusters { min: 1, max: 9 }, 100), SITES));
     // Two clusters in 64 columns that overlap so much that fuzzy c-means at m = 2 collapses (G2 with sigma 100).
     let far = Set::new("64 columns", normal(&[vec![500.0; 64], vec![600.0; 64]], 100.0, 1000, 3)?, 2)?;
     let more_rounds = Recipe {
