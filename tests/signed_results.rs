@@ -44,9 +44,9 @@ fn losing(
     let Writer { identity, federation } = &writer;
     let roster = &federation.roster;
     let signed = Roster::clone(roster).sign(identity).expect("a roster");
-    documents::write_roster(&out.join("roster.toml"), &signed).expect("a file");
+    documents::write_roster(out.join("roster.toml"), &signed).expect("a file");
     let signed = Terms::clone(&federation.terms).sign(roster, identity).expect("a plan");
-    documents::write_plan(&out.join("plan.toml"), &signed).expect("a file");
+    documents::write_plan(out.join("plan.toml"), &signed).expect("a file");
 }
 
 /// Of seven sites, each a block, one vanishes, and the run goes on.

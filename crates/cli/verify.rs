@@ -145,7 +145,7 @@ impl VerifyArgs {
 
     /// A run's folder.
     fn folder(&self) -> Result<Found, Failure> {
-        let read = |name, limit| files::read_limited(&self.file.join(name), limit);
+        let read = |name, limit| files::read_limited(self.file.join(name), limit);
         let (result, model) = (read("result.json", signed::MAX_FILE)?, read("model.json", model::MAX_FILE)?);
         let mut found = self.checked(&self.file.join("result.json"), &result)?;
         check_model(&found.checked, &model).map_err(of_file(&self.file))?;

@@ -437,13 +437,10 @@ fn colluders_never_get_an_honest_party_blamed() {
         }
         w.close();
         for e in &w.events {
-            match e {
-                Event::Lost { site, why } => {
-                    assert!(*site >= 5, "seed {seed}: an honest site is lost: {why}");
-                    losses += 1;
-                    caught += u32::from(matches!(why, Loss::Misbehaved(_)));
-                }
-                _ => {}
+            if let Event::Lost { site, why } = e {
+                assert!(*site >= 5, "seed {seed}: an honest site is lost: {why}");
+                losses += 1;
+                caught += u32::from(matches!(why, Loss::Misbehaved(_)));
             }
         }
         // A frame that was delayed belongs to no round any more; this happens to honest parties and blames nobody.

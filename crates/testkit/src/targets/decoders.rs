@@ -269,10 +269,10 @@ pub(super) fn question(bytes: &[u8]) {
     let Ok(question) = Question::from_bytes(bytes) else { return };
     assert_eq!(question.to_bytes(), bytes);
     let f = honest::federation();
-    if let Question::Cluster(batch) | Question::Drawn { batch, .. } = &question {
-        if batch.check(&f.domain).is_err() {
-            return;
-        }
+    if let Question::Cluster(batch) | Question::Drawn { batch, .. } = &question
+        && batch.check(&f.domain).is_err()
+    {
+        return;
     }
     drop(question.layout(&f.domain, &SumBounds::new(f.kit.roster.sites.len(), f.kit.terms.max_rows)));
 }
