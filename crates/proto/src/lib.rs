@@ -11,7 +11,7 @@
 //!
 //! 1. [`limits`], `rule`, `error`, [`codec`], [`suite`], `spread`: every bound with its reason, faults with their rule, bytes, the
 //!    ciphersuite, work that all cores share.
-//! 2. [`identity`], [`roster`], [`history`], [`joining`], [`release`], [`plan`]: who takes part, how that changes and how they came, over which sites a total may be, and under which terms.
+//! 2. [`identity`], [`roster`], [`joining`], [`release`], [`plan`]: who takes part, how that changes and how they came, over which sites a total may be, and under which terms.
 //! 3. [`fixed`], [`noise`]: integers in place of numbers, and exact noise.
 //! 4. [`kem`], `shamir`, `mask`, `commit`: the parts of a deck and a round.
 //! 5. [`message`]: what is on the wire.

@@ -22,7 +22,7 @@ const GRID: [f64; 4] = [-7.5, -2.5, 2.5, 7.5];
 const BOX: (f64, f64) = (-25.0, 25.0);
 
 /// The grid: 16 clusters of `per_cluster` rows (the paper has 50, 100 and 200) with standard deviation `noise` (1 to 1.5)
-/// in each column, spread over five sites by [`observed`] (beta 0.1, 1 or 10). A site may be left without rows.
+/// in each column, spread over five sites by the paper's beta distribution (beta 0.1, 1 or 10). A site may be left without rows.
 pub fn grid(per_cluster: usize, noise: f64, beta: f64, seed: u64) -> Example {
     let mut stream = Stream::new(seed, b"veilsum fkm grid      v1");
     let whole = clusters(&mut stream, per_cluster, noise);
