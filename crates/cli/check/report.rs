@@ -78,10 +78,10 @@ impl Leaves {
     }
 
     fn lines(&self) -> Vec<String> {
-        let numbers = counted(self.numbers as usize, "number");
-        let spends = self.nano_rho.map_or("exact".to_owned(), dp::spends);
+        let exact = || format!("{}, exact", counted(self.numbers as usize, "number"));
+        let together = self.nano_rho.map_or_else(exact, dp::spends);
         let told = self.totals_tell.iter().map(|told| format!("  {told}"));
-        [self.says.clone()].into_iter().chain(told).chain([format!("Together: {numbers}, {spends}")]).collect()
+        [self.says.clone()].into_iter().chain(told).chain([format!("Together: {together}")]).collect()
     }
 }
 

@@ -33,11 +33,16 @@ impl Forecast {
         let domain = work.domain()?;
         let mut parts = Vec::new();
         let questions = questions(work)?;
+        let place = |question: &Question| match question {
+            Question::Cluster(batch) => batch.queries.first().map(|query| work.recipe.place_of(query)),
+            _ => None,
+        };
         for question in &questions {
             let layout = question.layout(&domain, &form)?;
             let one = release::cost(&layout, terms, policy, sites);
-            // Rounds of two forms, each for a share of them.
-            let forms = questions.iter().filter(|other| other.name() == question.name()).count() as u64;
+            // Rounds of two forms, each for a share of them. First centres are asked in the same form and are no rounds.
+            let own = (question.name(), place(question));
+            let forms = questions.iter().filter(|other| (other.name(), place(other)) == own).count() as u64;
             let (most, together) = whole_part(work, question, one, forms);
             parts.push((question.name(), most, together));
         }
@@ -81,5 +86,33 @@ fn whole_part(work: &PlanSpec, question: &Question, one: Cost, forms: u64) -> (u
             (most.div_ceil(forms), times(most, forms))
         }
         Stage::Ranging | Stage::Validating => (1, one),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use veilsum_cluster::{
+        Algorithm, OutOfBox,
+        method::{Candidates, Seeding},
+        privacy::Noise,
+    };
+
+    /// First centres and rounds are asked in one form, and every question of both is reckoned.
+    #[test]
+    fn every_round_is_reckoned() {
+        let mut work = crate::tests::work(3);
+        work.out_of_box = OutOfBox::Clip;
+        work.recipe.algorithm = Algorithm::Fcm { m: 2.0, epsilon: 0.0, max_rounds: 8 };
+        work.recipe.seeding = Seeding::Candidates(Candidates::usual(1));
+        (work.step_bits, work.recipe.noise) = (Some(20), Some(Noise::usual(0.5, 1000)));
+        let (roster, _) = crate::tests::kit(3);
+        let terms = crate::tests::terms(&roster, &work);
+        let told = Forecast::of(&work, &terms, &Policy::default(), roster.sites.len()).unwrap();
+        let shifts: u64 = told.parts.iter().filter(|(name, ..)| *name == "shifts").map(|(_, most, _)| most).sum();
+        assert_eq!(shifts, u64::from(work.recipe.seeding.questions()) - 1 + 8, "{:?}", told.parts);
+        // What is asked again after a loss is in the promise, and not here.
+        let spent = told.total().nano_rho.unwrap();
+        assert!((300_000_000..=500_000_000).contains(&spent), "{spent}");
     }
 }
