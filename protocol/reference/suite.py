@@ -14,10 +14,10 @@ from codec import Refused
 SALT, LASTING_SALT = b"veilsum/4", b"veilsum/1"
 # Labels of what stands in files that outlive a wire version (section 4.1).
 LASTING = {
-    "roster", "roster change", "rekey", "recovery", "card", "federations", "cohort in a ledger", "ledger entry", "ledger link", "ledger head", "answers given",
+    "roster", "cohort in a ledger", "ledger entry", "ledger link", "ledger head", "answers given",
     "ledger frame",
     "question in a ledger", "rows in a ledger", "rows of a site", "values of a column",
-    "rows of columns", "column in a ledger", "smooth question", "model file", "result", "result file",
+    "rows of columns", "column in a ledger", "model file", "result", "result file",
 }  # fmt: skip
 ORDER = 2**252 + 27742317777372353535851937790883648493  # the scalars' modulus, l in the text
 

@@ -23,13 +23,8 @@ const SALT: &[u8] = b"veilsum/4";
 /// keeps its name as long, and a roster is compared by telephone once.
 const LASTING_SALT: &[u8] = b"veilsum/1";
 /// Labels with that salt. None of them names a key.
-const LASTING: [&str; 22] = [
+const LASTING: [&str; 16] = [
     "roster",
-    "roster change",
-    "rekey",
-    "recovery",
-    "card",
-    "federations",
     "cohort in a ledger",
     "ledger entry",
     "ledger link",
@@ -42,7 +37,6 @@ const LASTING: [&str; 22] = [
     "values of a column",
     "rows of columns",
     "column in a ledger",
-    "smooth question",
     "model file",
     "result",
     "result file",
