@@ -433,7 +433,8 @@ fn help_documents_the_exit_codes() {
     for line in ["0    done", "3    a file", "6    too few sites", "130  interrupted", "143  told to stop"] {
         assert!(help.contains(line), "{line}");
     }
-    w.fails("bogus", 2, &["bogus", "next: see `veilsum --help`"]);
+    w.fails("bogus", 2, &["bogus", "next: the commands are demo, run, ", "see `veilsum --help`"]);
+    w.fails("federation bogus", 2, &["bogus", "create, ", "see `veilsum federation --help`"]);
     w.fails("join", 2, &["LINE", "next: see `veilsum join --help`"]);
     w.fails("federation create --nonsense", 2, &["--nonsense", "see `veilsum federation create --help`"]);
     // Only a command is missing: its help is shown, and a program is told.

@@ -213,6 +213,11 @@ fn wrong_arguments(error: &clap::Error, args: impl Iterator<Item = OsString>) ->
     };
     let takes_settings = command.get_arguments().any(|arg| arg.get_long() == Some("set"));
     let next = match (unknown, tip) {
+        _ if error.kind() == ErrorKind::InvalidSubcommand => {
+            let there: Vec<&str> =
+                command.get_subcommands().map(clap::Command::get_name).filter(|name| *name != "help").collect();
+            format!("the commands are {}; see `{name} --help`", there.join(", "))
+        }
         (Some(key), _) if takes_settings => format!("it is a setting: --set {key}=VALUE"),
         (_, Some(tip)) => format!("{}, or see `{name} --help`", tip.split_whitespace().collect::<Vec<_>>().join(" ")),
         _ => format!("see `{name} --help`"),

@@ -208,8 +208,8 @@ impl MethodSession {
         all_counted || self.rows_shown(over) >= floor
     }
 
-    /// The result where nothing more may be asked: what the last totals gave ([APP-8]). It has converged where the centres had come to rest before, and only indices are missing. `None` before a round has moved a centre, and where the
-    /// run has its result.
+    /// The result where nothing more may be asked: what the last totals gave ([APP-8]). It has converged where the centres had come to rest
+    /// before, and only indices are missing. `None` before a round has moved a centre, and where the run has its result.
     pub fn finish(&self) -> Option<Outcome> {
         self.method.stage()?;
         self.method.stop_here().ok()

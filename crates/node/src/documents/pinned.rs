@@ -129,8 +129,8 @@ impl Changes {
         let mut told = Vec::new();
         if !again.is_empty() {
             told.push(format!(
-                "another key: {}. Whoever has it counts as this site from now on, and its account goes on where its folder says so: let its \
-                 operator say in the call that the old key is lost",
+                "another key: {}. Whoever has it counts as this site from now on, and begins an account of its own: let its operator say in the \
+                 call that the old key is lost",
                 some(&again)
             ));
         }
