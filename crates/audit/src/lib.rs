@@ -16,8 +16,7 @@
 //! 3. [`account`]: totals exactly and with noise.
 //! 4. [`least_squares`], [`nnls`], [`releases`], [`lattice`]: solvers.
 //! 5. [`own`]: an audit of one's own plan on one's own rows.
-//! 6. [`literature`]: which paper's attack is which of these, and what comes of it.
-//! 7. The attacks, one file each.
+//! 6. The attacks, one file each.
 
 pub mod account;
 pub mod canary;
@@ -28,7 +27,6 @@ pub mod finding;
 pub mod inconsistency;
 pub mod lattice;
 pub mod least_squares;
-pub mod literature;
 pub mod lying_hub;
 pub mod nnls;
 pub mod own;

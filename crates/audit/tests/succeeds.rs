@@ -3,11 +3,10 @@
 
 use std::{
     collections::{BTreeMap, BTreeSet},
-    path::{Path, PathBuf},
+    path::Path,
 };
 
 use veilsum_audit::{
-    literature::{self, KNOWN, Known, Verdict},
     own::{Answer, Audited, Knows, Site},
     table::ATTACKS,
 };
@@ -317,45 +316,50 @@ fn every_attack_succeeds_on_an_exact_plan_and_keeps_to_the_account_with_noise() 
         failed.extend(bad.map(|tried| format!("{}: with noise {tried:?}", case.what)));
     }
     // The book's table says the same.
-    let yes = |worst: &Worst, known: &Known| worst.get(known.by) == Some(&Answer::Yes);
-    for known in KNOWN.iter().filter(|_| only.is_empty()) {
-        let said = [known.exact, known.noisy].map(|verdict| verdict == Verdict::Succeeds);
-        if said != [yes(&exact, known), yes(&noise, known)] {
+    let yes = |worst: &Worst, known: &Known| worst.get(&*known.by) == Some(&Answer::Yes);
+    let known = known();
+    for known in known.iter().filter(|_| only.is_empty()) {
+        if known.succeeds != [yes(&exact, known), yes(&noise, known)] {
             failed.push(format!("the table of papers on {}: {exact:?} {noise:?}", known.by));
         }
     }
     if only.is_empty() {
-        let listed: BTreeSet<&str> = KNOWN.iter().map(|known| known.by).collect();
+        let listed: BTreeSet<&str> = known.iter().map(|known| &*known.by).collect();
         assert_eq!(exact.keys().copied().collect::<BTreeSet<_>>(), listed);
     }
     assert!(failed.is_empty(), "{failed:#?}");
 }
 
-fn page() -> (PathBuf, String) {
+/// A line of the book's table of papers.
+struct Known {
+    /// The attack of `veilsum-audit plan`.
+    by: String,
+    /// The same on recorded runs, where there is one.
+    also: Option<String>,
+    /// On some exact plan, and with noise.
+    succeeds: [bool; 2],
+}
+
+fn known() -> Vec<Known> {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/src/attacks.md");
     let text = std::fs::read_to_string(&path).unwrap();
-    (path, text)
-}
-
-/// The page with its table as it should be.
-fn written(text: &str) -> String {
-    let before = text.split_once("| paper |").map_or(text, |(before, _)| before);
-    let after = text.rsplit_once("|\n").map_or("", |(_, after)| after);
-    format!("{before}{}{after}", literature::table())
+    let line = |line: &str| {
+        let cells: Vec<&str> = line.split('|').map(str::trim).collect();
+        let said = |cell: &str| {
+            assert!(["**succeeds**", "within the account", "nothing"].contains(&cell), "{line}");
+            cell == "**succeeds**"
+        };
+        let quoted = |by: char| cells[3].split(by).nth(1).map(str::to_owned);
+        Known { by: quoted('*').expect(line), also: quoted('`'), succeeds: [cells[4], cells[5]].map(said) }
+    };
+    text.lines().filter(|line| line.starts_with("| ") && !line.starts_with("| paper |")).map(line).collect()
 }
 
 #[test]
-fn the_book_has_the_table_of_papers() {
-    let (_, text) = page();
-    assert_eq!(text, written(&text), "cargo test --workspace --test attacks write_the_table_of_papers -- --ignored");
-    for name in KNOWN.iter().filter_map(|known| known.also) {
+fn the_book_names_attacks_that_there_are() {
+    let known = known();
+    assert!(known.len() > 10);
+    for name in known.iter().filter_map(|known| known.also.as_ref()) {
         assert!(ATTACKS.iter().any(|attack| attack.name == name), "{name}");
     }
-}
-
-#[test]
-#[ignore = "it writes the table of docs/src/attacks.md, which another test compares always"]
-fn write_the_table_of_papers() {
-    let (path, text) = page();
-    std::fs::write(path, written(&text)).unwrap();
 }
