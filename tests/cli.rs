@@ -302,8 +302,7 @@ fn plans_that_cannot_be_used_are_not_made() {
 fn a_plan_that_hides_persons_is_for_sites_that_cut_their_rows() {
     let w = Place::ready();
     let make = format!("{} --k 2 --expected-rows 100000", MAKE_PLAN.trim_end_matches("--exact"));
-    w.fails(&format!("{make} --set rows_per_person=3"), 2, &["say --set dp_unit=person"]);
-    w.ok(&format!("{make} --set dp_unit=person --set rows_per_person=3"));
+    w.ok(&format!("{make} --set rows_per_person=3"));
     let checked = w.ok(CHECK);
     assert!(checked.contains("for one person of a site (of whom 3 rows count there at most)"), "{checked}");
     let refuses = |why: &str| {

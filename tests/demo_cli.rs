@@ -353,8 +353,6 @@ fn wrong_arguments() {
     says(demo(&out, &["--k", "x"]).expect(2), &["--k", "next: see `veilsum demo --help`"]);
     says(demo(&out, &["--set", "sample=0.5"]).expect(2), &["2 of 3 sites would be drawn", "next: raise sample"]);
     says(demo(&out, &["--set", "sample=2"]).expect(2), &["share of sites", "--help-all"]);
-    let whole_site = ["--rho", "0.0244", "--set", "dp_unit=site"];
-    says(demo(&out, &whole_site).expect(2), &["hides a whole site", "3 sites", "--set dp_unit=record"]);
     let label = ["--k", "2", "--column", "x", "label", "--split", "label"];
     says(on_rows(&label).expect(2), &["--column label", "split by it", "--split iid"]);
 }

@@ -147,6 +147,6 @@ fn what_is_wrong_with_categories_is_said() {
     let smoker = ["--column", "age", "income", "smoker=never,former,current"];
     let with = |more: &[&'static str]| [&smoker[..], more].concat();
     says(2, &with(&["--set", "category_weight=0"]), &["weight"]);
-    says(2, &with(&["--set", "category_weights.age=1"]), &["age: ", "no such column of its kind"]);
+    says(2, &with(&["--set", "category_weight.age=1"]), &["age: ", "no such column of its kind"]);
     says(2, &["--column", "age", "smoker=never,never"], &["category 2", "stands twice"]);
 }

@@ -7,7 +7,7 @@ use veilsum_node::{
     table::spelling::normal,
 };
 
-use crate::settings::Settings;
+use crate::settings::{CategoryWeight, Settings};
 
 /// A column, and what may stand in it where that was said.
 #[derive(Clone, Debug, PartialEq)]
@@ -37,7 +37,11 @@ impl Wanted {
 }
 
 fn weight(set: &Settings, column: &str) -> f64 {
-    set.category_weights.get(column).copied().or(set.category_weight).unwrap_or(USUAL_WEIGHT)
+    match &set.category_weight {
+        Some(CategoryWeight::All(weight)) => *weight,
+        Some(CategoryWeight::Of(weights)) => weights.get(column).copied().unwrap_or(USUAL_WEIGHT),
+        None => USUAL_WEIGHT,
+    }
 }
 
 /// The columns of numbers and of categories of a plan: those that were named, or all of `columns.toml`.
@@ -125,14 +129,15 @@ mod tests {
     }
 
     #[test]
-    fn weights_of_one_column_go_before_those_of_all() {
+    fn a_weight_is_that_of_all_columns_or_of_one() {
         let wanted = ["smoker=never,former,current", "sex=f,m"].map(|text| parse_column(text).unwrap());
         let weights = |set: &[&str]| {
             let set = Settings::read(&set.iter().map(|word| (*word).to_owned()).collect::<Vec<_>>()).unwrap();
             of_plan(&wanted, &set, None).unwrap().1.iter().map(|column| column.weight).collect::<Vec<f64>>()
         };
         assert_eq!(weights(&[]), [0.5, 0.5]);
-        assert_eq!(weights(&["category_weights.sex=2", "category_weight=0.25"]), [0.25, 2.0]);
+        assert_eq!(weights(&["category_weight=0.25"]), [0.25, 0.25]);
+        assert_eq!(weights(&["category_weight.sex=2"]), [0.5, 2.0]);
         let unlisted = of_plan(&[Wanted::Named("smoker".into())], &Settings::default(), None);
         assert!(unlisted.unwrap_err().message.contains("no categories are given"));
     }

@@ -11,7 +11,7 @@ use veilsum_proto::{plan::Terms, policy::rho_text, roster::Roster};
 use self::source::{DEFAULT_START_SEED, Source, Wish};
 use crate::{
     columns::Wanted,
-    method::{Choices, What, useful},
+    method::{Choices, What},
     party::block_on,
     rows::RowsSaid,
     settings::Settings,
@@ -114,7 +114,6 @@ impl DemoArgs {
             set.colluders.get_or_insert(drawn.saturating_sub(2).min(sites.saturating_sub(1) / 3).max(1) as u16);
         }
         let federation = terms::federation(&choices, roster_of_nobody(&source.names())?)?;
-        useful(&federation, false)?;
         Ok((source, federation))
     }
 
@@ -177,7 +176,7 @@ impl Verb for DemoArgs {
         let names: Vec<String> = source.sites.iter().map(|site| site.name.clone()).collect();
         let work = federation.work.as_ref();
         if work.recipe.noise.is_some_and(|noise| matches!(noise.unit, Unit::Person { .. })) {
-            let what = "the demonstration does not know which rows are of one person (dp_unit=person)";
+            let what = "the demonstration does not know which rows are of one person (rows_per_person)";
             return Err(Failure::new(Code::Usage, what, "leave it out here; `veilsum plan new` takes it"));
         }
         let domain = work.domain()?;

@@ -21,7 +21,7 @@ use veilsum_node::{
 
 use crate::{
     columns::{Wanted, parse_column},
-    settings::{self, IndexSet, Settings, UnitName},
+    settings::{self, CategoryWeight, IndexSet, Settings},
 };
 
 /// Starts of an exact run of a hard method, and numbers of its centres up to which it has so many: they go side by side in one vector.
@@ -166,13 +166,14 @@ impl Choices<'_> {
 
     /// The noise of a plan as it usually is, if there is any.
     fn usual_noise(&self) -> Option<Noise> {
-        self.noisy().then(|| Noise::usual(self.what.rho.unwrap_or(DEFAULT_RHO), self.expected_rows))
+        let unit = self.set.rows_per_person.map_or(Unit::Record, |rows| Unit::Person { rows });
+        let usual = || Noise::usual(self.what.rho.unwrap_or(DEFAULT_RHO), self.expected_rows);
+        self.noisy().then(|| Noise { unit, ..usual() })
     }
 
     /// Rounds for so many clusters at most, where they begin near; 0 for anywhere, from where three rounds pass before centres are near.
     fn rounds(&self, clusters: u32) -> u32 {
-        let unit = Unit::Person { rows: self.set.rows_per_person.unwrap_or(1) };
-        self.usual_noise().map_or(30, |usual| Noise { unit, ..usual }.usual_rounds(clusters))
+        self.usual_noise().map_or(30, |usual| usual.usual_rounds(clusters))
     }
 
     fn noise(&self, clusters: Clusters, seeding: &Seeding) -> Option<Noise> {
@@ -181,11 +182,6 @@ impl Choices<'_> {
         // One centre loses no cluster to the noise, and is to be the mean.
         let tau = if clusters.max == 1 { 0.0 } else { usual.tau };
         Some(Noise {
-            unit: match set.dp_unit {
-                UnitName::Record => Unit::Record,
-                UnitName::Person => Unit::Person { rows: set.rows_per_person.unwrap_or(1) },
-                UnitName::Site => Unit::Site { rows: self.max_rows },
-            },
             absolute_rounds: set.dp_absolute_rounds.unwrap_or(usual.absolute_rounds),
             tau: set.dp_tau.unwrap_or(tau),
             validation_share: if clusters.min < clusters.max { 0.2 } else { usual.validation_share },
@@ -258,7 +254,8 @@ impl Choices<'_> {
     /// Whether every weight is that of a column of categories.
     fn check_weights(&self) -> Result<(), Failure> {
         let known = |name: &&String| self.columns.1.iter().any(|c| c.column == **name);
-        match self.set.category_weights.keys().find(|name| !known(name)) {
+        let Some(CategoryWeight::Of(weights)) = &self.set.category_weight else { return Ok(()) };
+        match weights.keys().find(|name| !known(name)) {
             None => Ok(()),
             Some(name) => usage(
                 format!("{name}: a setting is for this column, and there is no such column of its kind"),
@@ -268,25 +265,12 @@ impl Choices<'_> {
     }
 }
 
-/// Refuses noise that would leave nothing of the centres: by what is known of noise that hides whole sites, and by the forecast if that
-/// is to be heeded.
+/// Refuses noise that by the forecast would leave nothing of the centres.
 ///
 /// # Errors
 /// A [`Failure`] with what to change.
-pub(crate) fn useful(federation: &Federation, by_forecast: bool) -> Result<(), Failure> {
-    let (sites, work) = (federation.roster.sites.len(), &federation.work);
-    if let Some(noise @ Noise { unit: Unit::Site { .. }, .. }) = work.recipe.noise {
-        let needed = sites_for_site_noise(noise.rho());
-        if sites < needed {
-            let what = format!(
-                "noise that hides a whole site leaves nothing of the centres among {sites} sites: at rho {} it is of use from some \
-                 {needed} sites on",
-                noise.rho()
-            );
-            return usage(what, "hide single rows or persons (--set dp_unit=record, or person)");
-        }
-    }
-    let privacy = Privacy::of(work, &federation.form()?).filter(|_| by_forecast);
+pub(crate) fn useful(federation: &Federation) -> Result<(), Failure> {
+    let privacy = Privacy::of(&federation.work, &federation.form()?);
     match privacy.and_then(|privacy| privacy.warning()) {
         Some(warning) => usage(
             warning,
@@ -294,12 +278,6 @@ pub(crate) fn useful(federation: &Federation, by_forecast: bool) -> Result<(), F
         ),
         None => Ok(()),
     }
-}
-
-/// Sites from which noise that hides a whole one is of use: measured, some 200 at rho 1.6 and some 1,000 at rho 0.3, between
-/// and below by the same power. At 10 or 50 sites centres are off by 0.28 of the box and more.
-fn sites_for_site_noise(rho: f64) -> usize {
-    (200.0 * 1.6 / rho.clamp(1e-9, 1.6)).ceil() as usize
 }
 
 fn usage<T>(what: impl std::fmt::Display, next: &str) -> Result<T, Failure> {
@@ -382,22 +360,11 @@ mod tests {
             noise(&line.iter().map(String::as_str).collect::<Vec<_>>()).map(|noise| noise.map(|noise| noise.unit))
         };
         assert_eq!(unit(&[]), Ok(Some(Unit::Record)));
-        assert_eq!(unit(&["dp_unit=person"]), Ok(Some(Unit::Person { rows: 1 })));
-        assert_eq!(unit(&["dp_unit=person", "rows_per_person=5"]), Ok(Some(Unit::Person { rows: 5 })));
-        for wrong in [
-            &["rows_per_person=5"][..],
-            &["dp_unit=site", "rows_per_person=5"],
-            &["dp_unit=person", "rows_per_person=0"],
-            &["dp_unit=person", "rows_per_person=1001"],
-        ] {
-            assert_eq!(unit(wrong), Err(Code::Usage), "{wrong:?}");
+        assert_eq!(unit(&["rows_per_person=1"]), Ok(Some(Unit::Person { rows: 1 })));
+        assert_eq!(unit(&["rows_per_person=5"]), Ok(Some(Unit::Person { rows: 5 })));
+        for wrong in ["rows_per_person=0", "rows_per_person=1001"] {
+            assert_eq!(unit(&[wrong]), Err(Code::Usage), "{wrong:?}");
         }
-    }
-
-    #[test]
-    fn noise_that_hides_a_site_is_offered_to_many() {
-        assert_eq!([5.0, 1.6, 0.32].map(sites_for_site_noise), [200, 200, 1_000]);
-        assert!(sites_for_site_noise(0.0244) > 10_000);
     }
 
     /// Whatever a setting is, under every method it is refused or it changes the plan.

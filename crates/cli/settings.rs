@@ -37,8 +37,7 @@ pub(crate) struct Settings {
     pub scale: Option<Scaling>,
     pub out_of_box: Option<OutOfBox>,
     pub standardise: Option<Scale>,
-    pub category_weight: Option<f64>,
-    pub category_weights: BTreeMap<String, f64>,
+    pub category_weight: Option<CategoryWeight>,
     pub indices: Option<IndexSet>,
     pub local_k: Option<u32>,
     pub choose: Option<Pick>,
@@ -47,7 +46,6 @@ pub(crate) struct Settings {
     pub db_q: Option<f64>,
     pub judge: Judge,
     pub sample: Option<f64>,
-    pub dp_unit: UnitName,
     pub rows_per_person: Option<u64>,
     pub dp_absolute_rounds: Option<u32>,
     pub dp_tau: Option<f64>,
@@ -76,17 +74,14 @@ pub(crate) enum IndexSet {
     All,
 }
 
-/// Whose presence noise hides.
-#[derive(Deserialize, Clone, Copy, PartialEq, Eq, Debug, Default)]
-#[serde(rename_all = "snake_case")]
-pub(crate) enum UnitName {
-    /// One row.
-    #[default]
-    Record,
-    /// One person of a site, who has so many rows there at most.
-    Person,
-    /// A whole site.
-    Site,
+/// Squared distances of rows that differ in a category.
+#[derive(Deserialize, Clone, PartialEq, Debug)]
+#[serde(untagged, expecting = "a number, or one for each column: category_weight.COLUMN=NUMBER")]
+pub(crate) enum CategoryWeight {
+    /// The same for every column of categories.
+    All(f64),
+    /// For these columns.
+    Of(BTreeMap<String, f64>),
 }
 
 /// What the blocks of a plan are for.
@@ -130,19 +125,10 @@ impl Settings {
             let lines = e.span().map_or(0, |span| text[..span.start.min(text.len())].matches('\n').count());
             wrong(words.get(lines).map_or("", String::as_str), e.message())
         })?;
-        let usage = |what, next| Err(Failure::new(Code::Usage, what, next));
-        if settings.rows_per_person.is_some() && settings.dp_unit != UnitName::Person {
-            return usage(
-                "rows_per_person is for noise that hides persons",
-                "say --set dp_unit=person, too, or leave it out",
-            );
-        }
         let own = [settings.block_size, settings.threshold, settings.colluders];
         if settings.on_loss.is_some() && own.iter().any(Option::is_some) {
-            return usage(
-                "on_loss=block sets block_size, threshold and colluders itself",
-                "leave on_loss out, or the others",
-            );
+            let what = "on_loss=block sets block_size, threshold and colluders itself";
+            return Err(Failure::new(Code::Usage, what, "leave on_loss out, or the others"));
         }
         Ok(settings)
     }
@@ -261,9 +247,9 @@ mod tests {
 
     #[test]
     fn values_are_toml_and_bare_words_are_texts() {
-        let set = read(&["m=2", "init=totals", "category_weights.a=2", "choose=xie-beni", "elbow=true"]).unwrap();
+        let set = read(&["m=2", "init=totals", "category_weight.a=2", "choose=xie-beni", "elbow=true"]).unwrap();
         assert_eq!((set.m, set.init.as_deref(), set.elbow), (Some(2.0), Some("totals"), true));
-        assert_eq!(set.category_weights["a"], 2.0);
+        assert_eq!(set.category_weight, Some(CategoryWeight::Of([("a".to_owned(), 2.0)].into())));
         assert_eq!(set.choose, Some(Pick::XieBeni));
     }
 
@@ -276,7 +262,7 @@ mod tests {
             (&["m"], "--set m: "),
             (&["m=1", "m=2"], "--set m=2: duplicate key"),
             (&["choose=silhouette"], "`calinski-harabasz`"),
-            (&["rows_per_person=3"], "say --set dp_unit=person"),
+            (&["category_weight=heavy"], "a number, or one for each column"),
             (&["on_loss=block", "threshold=3"], "on_loss=block sets"),
             (&["bins=-1"], "--set bins=-1: "),
         ] {

@@ -100,7 +100,7 @@ pub(super) fn check(args: &CheckArgs, json: bool) -> Result<(), Failure> {
     let members = load_roster(roster)?;
     let sign = Signing::of(args.key.as_ref(), roster, &members)?;
     let federation = Federation::new(members, edited_plan(plan)?)?;
-    useful(&federation, true)?;
+    useful(&federation)?;
     sign.write(&federation, plan)?;
     say(&federation, plan, true, json)
 }
@@ -125,7 +125,7 @@ pub(crate) fn made(args: &NewArgs, roster: Roster, known: Option<Columns>) -> Re
     let choices = Choices { what: &args.what, set, columns, expected_rows, max_rows, usual_seed: 1, usual_k: None };
     let federation = terms::federation(&choices, roster)?;
     if !useless {
-        useful(&federation, true)?;
+        useful(&federation)?;
     }
     Ok(federation)
 }

@@ -143,7 +143,7 @@ def test_a_run_with_rows_in_spark_finds_what_one_with_rows_in_memory_finds(spark
 
 REFUSED = {
     "ffcm-avg1": {}, "fedfcm": {}, "fkm": {}, "ffcf": {}, "local_k": {"method": "fcm", "k": (2, 4), "local_k": 4},
-    "persons": {"method": "fcm", "exact": False, "rho": 1.0, "expected_rows": 6_000, "dp_unit": "person"},
+    "persons": {"method": "fcm", "exact": False, "rho": 1.0, "expected_rows": 6_000, "rows_per_person": 1},
 }  # fmt: skip
 
 
