@@ -39,7 +39,7 @@ impl Rows {
     }
 
     /// Values that are finite and fill whole rows by construction.
-    pub(crate) fn known(values: Vec<f64>, columns: usize) -> Self {
+    pub fn known(values: Vec<f64>, columns: usize) -> Self {
         debug_assert!(values.len().is_multiple_of(columns) && values.iter().all(|value| value.is_finite()));
         Self { values, columns }
     }
@@ -175,7 +175,7 @@ impl Centres {
     }
 
     /// Finite centres that exist by construction.
-    pub(crate) fn known<const D: usize>(rows: Vec<[f64; D]>) -> Self {
+    pub fn known<const D: usize>(rows: Vec<[f64; D]>) -> Self {
         debug_assert!(!rows.is_empty() && D > 0 && rows.as_flattened().iter().all(|value| value.is_finite()));
         Self(Array2::from(rows))
     }

@@ -1,17 +1,11 @@
 //! Measures of the quality of a result: the adjusted Rand index (Hubert & Arabie 1985), distances between sets of
-//! centres after the best permutation (Kuhn 1955, Munkres 1957), and the measures of the federated papers' tables.
-
-mod gap;
-mod spread;
+//! centres after the best permutation (Kuhn 1955, Munkres 1957).
 
 use std::collections::BTreeMap;
 
 use ndarray::Array2;
 
 use crate::{Centres, Error, distance};
-
-pub use gap::{gap_by_permutation, gap_to_nearest, gap_to_nearest_standardised};
-pub use spread::{Spread, adjusted_rand_over_sites};
 
 /// Adjusted Rand index of two labellings of the same n rows: 1 for equal partitions, about 0 for unrelated ones.
 ///

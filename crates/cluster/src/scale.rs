@@ -108,7 +108,7 @@ impl Domain {
     }
 
     /// Bounds that are right by construction.
-    pub(crate) fn known(lower: Vec<f64>, upper: Vec<f64>, scaling: Scaling) -> Self {
+    pub fn known(lower: Vec<f64>, upper: Vec<f64>, scaling: Scaling) -> Self {
         debug_assert!(Self::new(lower.clone(), upper.clone(), scaling).is_ok());
         Self { lower, upper, scaling, indicators: Vec::new(), categories: Vec::new() }
     }

@@ -5,3 +5,6 @@
 
 pub mod comparison;
 pub mod experiments;
+pub mod gap;
+pub mod spread;
+pub mod synthetic;

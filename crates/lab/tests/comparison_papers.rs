@@ -7,7 +7,7 @@ use veilsum_cluster::offline::kmeans::best_of;
 use veilsum_cluster::query::{FeatureParams, LocalSteps};
 use veilsum_cluster::random::Stream;
 use veilsum_cluster::synthetic::{self, Example};
-use veilsum_cluster::{Algorithm, Centres, Domain, Outcome, Recipe, Rows, assign, metrics, pooled};
+use veilsum_cluster::{Algorithm, Centres, Domain, Outcome, Recipe, Rows, assign, pooled};
 use veilsum_lab::comparison::{ffcf, ffcm, fkm, kfed};
 use veilsum_testkit::data::prepare_all;
 
@@ -41,12 +41,13 @@ fn about(values: &[f64], known: f64, tolerance: f64) {
 /// Table 4, 1000-1000-1000: avg2 reaches the truth, avg1 cannot.
 #[test]
 fn ffcm_on_the_square() {
-    let domain = synthetic::ffcm::wide_domain();
+    let domain = veilsum_lab::synthetic::ffcm::wide_domain();
     let (mut avg1, mut avg2, mut within, mut totals) = (vec![], vec![], vec![], vec![]);
     for seed in 0..6 {
-        let example = synthetic::ffcm::square([1000; 3], seed);
+        let example = veilsum_lab::synthetic::ffcm::square([1000; 3], seed);
         let sites = rows(&example);
-        let gap = |centres: &Centres| metrics::gap_to_nearest_standardised(centres, &example.truth).expect("a gap");
+        let gap =
+            |centres: &Centres| veilsum_lab::gap::gap_to_nearest_standardised(centres, &example.truth).expect("a gap");
         let mut draws = stream(seed);
         let start = Centres::new(4, 2, (0..8).map(|_| draws.unit()).collect()).expect("a start");
         let params = ffcm::Params {
@@ -60,7 +61,7 @@ fn ffcm_on_the_square() {
         let two = ffcm::ffcm(&sites, &params, &mut stream(seed)).expect("a fit");
         assert!(two.converged && two.rounds <= 5, "{}", two.rounds);
         avg2.push(gap(&two.centres));
-        within.push(metrics::Spread::mean(&sites, &two.centres).expect("spread").within);
+        within.push(veilsum_lab::spread::Spread::mean(&sites, &two.centres).expect("spread").within);
         // avg1 has totals in any case; these are its sums.
         let algorithm = Algorithm::FfcmAvg1 { m: 2.0, epsilon: 1e-4, max_rounds: 60, local: LOCAL, powers: false };
         let prepared = prepare_all(&sites, &domain);
@@ -99,14 +100,15 @@ fn fed_fcm_on_the_motivational_example() {
 /// B.8.1 and C.3: FFCF by our rules, plain and on anchors.
 #[test]
 fn ffcf_on_the_square() {
-    let domain = synthetic::ffcm::wide_domain();
+    let domain = veilsum_lab::synthetic::ffcm::wide_domain();
     let params = FeatureParams { min: 5, max: 30, tau: 1.0, m: 2.0 };
     let (mut plain, mut within, mut totals) = (vec![], vec![], vec![]);
     for seed in 0..5 {
-        let example = synthetic::ffcm::square([1000; 3], seed);
+        let example = veilsum_lab::synthetic::ffcm::square([1000; 3], seed);
         let sites = rows(&example);
-        let gap = |centres: &Centres| metrics::gap_to_nearest(centres, &example.truth).expect("a gap");
-        let spread = |centres: &Centres| metrics::Spread::new(&example.pooled(), centres).expect("spread").within;
+        let gap = |centres: &Centres| veilsum_lab::gap::gap_to_nearest(centres, &example.truth).expect("a gap");
+        let spread =
+            |centres: &Centres| veilsum_lab::spread::Spread::new(&example.pooled(), centres).expect("spread").within;
         let fit = ffcf::ffcf(&sites, 4, 2.0, &params, &mut stream(seed)).expect("a fit");
         plain.push(gap(&fit.centres));
         within.push(spread(&fit.centres));
@@ -125,7 +127,7 @@ fn ffcf_on_the_square() {
 fn fkm_on_the_grid() {
     let (mut many, mut tuned, mut totals, mut central) = (vec![], vec![], vec![], vec![]);
     for seed in 0..6 {
-        let example = synthetic::fkm::grid(50, 1.0, 0.1, seed);
+        let example = veilsum_lab::synthetic::fkm::grid(50, 1.0, 0.1, seed);
         let sites = rows(&example);
         let ari = |centres: &Centres| {
             let labels: Vec<Vec<usize>> = sites
@@ -134,7 +136,7 @@ fn fkm_on_the_grid() {
                 .collect();
             let pairs: Vec<(&[usize], &[usize])> =
                 labels.iter().zip(&example.sites).map(|(own, site)| (&own[..], &site.labels[..])).collect();
-            metrics::adjusted_rand_over_sites(&pairs).expect("an index")
+            veilsum_lab::spread::adjusted_rand_over_sites(&pairs).expect("an index")
         };
         let params = fkm::Params { k: 16, min_rows: 2, local_steps: 1, rounds: 10, starts: 10 };
         let rounds = fkm::fkm(&sites, &params, &mut stream(seed)).expect("centres");
@@ -145,7 +147,7 @@ fn fkm_on_the_grid() {
         let ones = vec![1.0; all.k()];
         central.push(ari(&best_of(&all, &ones, 16, 10, &mut stream(seed)).centres));
         let algorithm = Algorithm::Fkm { epsilon: 1e-4, max_rounds: 50, min_rows: 2, local_steps: 1, finish: 0 };
-        totals.push(ari(&on_totals(algorithm, 16, &example, &synthetic::fkm::domain()).centres));
+        totals.push(ari(&on_totals(algorithm, 16, &example, &veilsum_lab::synthetic::fkm::domain()).centres));
     }
     println!("plain {} k-fed {} central {} totals {}", mean(&many), mean(&tuned), mean(&central), mean(&totals));
     about(&many, 0.953, 0.015);

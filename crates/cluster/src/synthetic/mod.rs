@@ -1,9 +1,4 @@
-//! Seeded example data: the five-Gaussian motivational example of Stallmann & Wilbik (2022, Appl. Sci. 12, 10455), and the
-//! synthetic data of the other papers, one file each.
-
-pub mod ffcm;
-pub mod fkm;
-pub mod g2;
+//! Seeded example data: the five-Gaussian motivational example of Stallmann & Wilbik (2022, Appl. Sci. 12, 10455).
 
 use crate::random::Stream;
 use crate::{Centres, Domain, Rows, Scaling};
@@ -98,7 +93,7 @@ fn draw_site(stream: &mut Stream, first: usize, sigma: f64, middle: usize) -> Si
 }
 
 /// A site of points in the plane, while it is drawn.
-struct Draft {
+pub struct Draft {
     interval: (f64, f64),
     values: Vec<f64>,
     labels: Vec<usize>,
@@ -106,12 +101,12 @@ struct Draft {
 
 impl Draft {
     /// No points yet; both coordinates of all that come lie in `interval`.
-    fn new(interval: &(f64, f64)) -> Self {
+    pub fn new(interval: &(f64, f64)) -> Self {
         Self { interval: *interval, values: Vec::new(), labels: Vec::new() }
     }
 
     /// Adds `count` points around `mean`; one outside the box is drawn again.
-    fn gaussian(&mut self, stream: &mut Stream, label: usize, mean: [f64; 2], sigma: f64, count: usize) {
+    pub fn gaussian(&mut self, stream: &mut Stream, label: usize, mean: [f64; 2], sigma: f64, count: usize) {
         for _ in 0..count {
             let point = draw_point(stream, mean, sigma, self.interval);
             self.values.extend(point);
@@ -119,7 +114,8 @@ impl Draft {
         }
     }
 
-    fn site(self) -> Site {
+    /// The site.
+    pub fn site(self) -> Site {
         Site { rows: Rows::known(self.values, 2), labels: self.labels }
     }
 }
@@ -132,18 +128,6 @@ fn draw_point(stream: &mut Stream, mean: [f64; 2], sigma: f64, interval: (f64, f
             return point;
         }
     }
-}
-
-/// For the tests of the generators: how often a label occurs, and the mean and standard deviation of its rows, by column.
-#[cfg(test)]
-fn moments(example: &Example, label: usize) -> (usize, Vec<f64>, Vec<f64>) {
-    let (rows, labels) = (example.pooled(), example.labels());
-    let own: Vec<&[f64]> = rows.iter().zip(&labels).filter(|(_, own)| **own == label).map(|(row, _)| row).collect();
-    let n = own.len() as f64;
-    let mean: Vec<f64> = (0..rows.columns()).map(|j| own.iter().map(|row| row[j]).sum::<f64>() / n).collect();
-    let square = |j: usize| own.iter().map(|row| (row[j] - mean[j]) * (row[j] - mean[j])).sum::<f64>();
-    let sd = (0..rows.columns()).map(|j| (square(j) / n).sqrt()).collect();
-    (own.len(), mean, sd)
 }
 
 #[cfg(test)]

@@ -115,7 +115,7 @@ mod tests {
             let outcome = noisy(&recipe, &domain, &sites, PLAN, seed).unwrap();
             let found = harness::labels(&rows, &outcome.centres).unwrap();
             let rand = metrics::adjusted_rand_index(&found, &labels).unwrap();
-            let gap = metrics::gap_by_permutation(&outcome.centres, &plain.centres).unwrap() / half;
+            let gap = crate::gap::gap_by_permutation(&outcome.centres, &plain.centres).unwrap() / half;
             (outcome, rand, gap)
         };
         for seed in 0..3 {

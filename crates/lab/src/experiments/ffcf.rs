@@ -6,15 +6,14 @@
 use std::collections::BTreeSet;
 
 use veilsum_charts::{Chart, Cloud, Plot};
-use veilsum_cluster::metrics::Spread;
 use veilsum_cluster::query::FeatureParams;
-use veilsum_cluster::synthetic::ffcm;
 use veilsum_cluster::{Algorithm, Centres, Recipe, Rows};
 
 use super::data::Folder;
 use super::harness::{NO_RULE, each, from_totals, masked, prepared};
 use super::legacy::RandomState;
 use super::{ExperimentError, Line, Report, Sample, Settings, server};
+use crate::{spread::Spread, synthetic::ffcm};
 
 const K: usize = 4;
 /// File, sizes, WSSE and OSSE as printed, and as an independent implementation of the authors' code finds them.

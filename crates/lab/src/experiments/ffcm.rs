@@ -3,14 +3,15 @@
 
 use veilsum_charts::{Chart, Plot};
 use veilsum_cluster::method::{Seeding, Stop};
-use veilsum_cluster::metrics::{Spread, gap_by_permutation, gap_to_nearest, gap_to_nearest_standardised};
 use veilsum_cluster::query::LocalSteps;
-use veilsum_cluster::synthetic::{self, Example, ffcm};
+use veilsum_cluster::synthetic::{self, Example};
 use veilsum_cluster::{Algorithm, Centres, Domain, Error, Recipe, Rows, Scaling, distance};
 
 use super::harness::{FEWEST_SITES, NO_RULE, difference, each, from_totals, masked, plain, prepared, unit_start};
 use super::{ExperimentError, Line, Report, Sample, Settings, server};
 use crate::comparison::{central, ffcm::Average};
+use crate::gap::{gap_by_permutation, gap_to_nearest, gap_to_nearest_standardised};
+use crate::{spread::Spread, synthetic::ffcm};
 
 pub(super) const LOCAL: LocalSteps = LocalSteps { most: 1000, epsilon: 1e-4 };
 const EPSILON: f64 = 1e-4;

@@ -5,14 +5,14 @@
 //! agrees with it to .004. Lloyd steps on totals cannot restart in every round; seeding once from totals makes it unnecessary.
 
 use veilsum_charts::{Chart, Plot};
-use veilsum_cluster::metrics::adjusted_rand_over_sites;
 use veilsum_cluster::random::Stream;
-use veilsum_cluster::synthetic::{Site, fkm};
+use veilsum_cluster::synthetic::Site;
 use veilsum_cluster::{Algorithm, Centres, Domain, Recipe, Rows, Scaling};
 
 use super::harness::{NO_RULE, each, from_totals, labels, masked, prepared};
 use super::{ExperimentError, Line, Report, Sample, Settings, server};
 use crate::comparison::{central, kfed, silhouette};
+use crate::{spread::adjusted_rand_over_sites, synthetic::fkm};
 
 const K: usize = 16;
 const ROUNDS: u32 = 10;

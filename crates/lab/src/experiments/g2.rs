@@ -8,14 +8,14 @@
 
 use veilsum_charts::{Chart, Plot};
 use veilsum_cluster::method::{Choice, Clusters, Pick, Seeding, Stop};
-use veilsum_cluster::metrics::{gap_to_nearest, gap_to_nearest_standardised};
 use veilsum_cluster::query::LocalSteps;
-use veilsum_cluster::synthetic::g2;
 use veilsum_cluster::{Algorithm, Centres, Outcome, Recipe, Rows, distance};
 
 use super::data::Folder;
 use super::harness::{FEWEST_SITES, NO_RULE, each, from_totals, masked, plain, prepared};
 use super::{ExperimentError, Line, Report, Sample, Settings};
+use crate::gap::{gap_to_nearest, gap_to_nearest_standardised};
+use crate::synthetic::g2;
 
 const EPSILON: f64 = 1e-3;
 const DIMENSIONS: [usize; 10] = [2, 4, 8, 16, 32, 64, 128, 256, 512, 1024];

@@ -4,9 +4,9 @@
 //! distance .3120 is that of 0.5), and the first centre of its Table 2 is (-2,-2), not (-2,2). Case 4 is the G2 benchmark
 //! ([`g2`](super::g2)).
 
-use super::{Draft, Example, Site};
-use crate::random::Stream;
-use crate::{Centres, Domain, Scaling};
+use veilsum_cluster::random::Stream;
+use veilsum_cluster::synthetic::{Draft, Example, Site};
+use veilsum_cluster::{Centres, Domain, Scaling};
 
 const CASE_1: [[f64; 2]; 3] = [[-2.0, -2.0], [0.0, 0.0], [2.0, 2.0]];
 const CASE_1_SIGMA: f64 = 0.5;

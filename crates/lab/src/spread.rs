@@ -3,9 +3,9 @@
 //! The papers' formulas square the distances, their tables do not (unit variance in the plane gives .627 unsquared, and
 //! that is what they print). Both are here. The federated columns of the tables are unweighted means over the sites.
 
-use crate::{Centres, Error, Rows, distance};
+use veilsum_cluster::{Centres, Error, Rows, distance};
 
-use super::adjusted_rand_index;
+use veilsum_cluster::metrics::adjusted_rand_index;
 
 /// Distances of rows to the nearest and to all other centres, per row and column.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]

@@ -4,9 +4,9 @@
 //! The values of the published sets are whole numbers, FLOORED (the smallest distances between found and true centres
 //! that the papers print are exactly that bias of one half); the true centres stay at 500 and 600.
 
-use super::{Example, Site};
-use crate::random::Stream;
-use crate::{Centres, Domain, Error, Rows, Scaling};
+use veilsum_cluster::random::Stream;
+use veilsum_cluster::synthetic::{Example, Site};
+use veilsum_cluster::{Centres, Domain, Error, Rows, Scaling};
 
 /// Rows of each of the two clusters.
 pub const PER_CLUSTER: usize = 1024;

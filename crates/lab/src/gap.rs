@@ -6,8 +6,8 @@
 
 use ndarray::Array2;
 
-use super::assignment;
-use crate::{Centres, Error, distance};
+use veilsum_cluster::metrics::assignment;
+use veilsum_cluster::{Centres, Error, distance};
 
 /// Sum over the found centres of the Euclidean distance to the nearest true one (Tables 3 and 5 of the FFCM paper). The
 /// numbers of centres may differ.

@@ -5,9 +5,9 @@
 //! probability `1 - exp(-beta / d)`, so a small beta gives every observer a region of its own and a large one nearly
 //! shuffles the points.
 
-use super::{Draft, Example, Site};
-use crate::random::Stream;
-use crate::{Centres, Domain, Rows, Scaling, distance};
+use veilsum_cluster::random::Stream;
+use veilsum_cluster::synthetic::{Draft, Example, Site};
+use veilsum_cluster::{Centres, Domain, Rows, Scaling, distance};
 
 /// Positions of the paper's five observers.
 pub const OBSERVERS: [[f64; 2]; 5] = [
