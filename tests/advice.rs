@@ -1,7 +1,7 @@
 //! No message suggests what weakens a protection (CONTRIBUTING.md, rule 10): every text in the product's sources is read for
 //! advice to give up some of what a plan or a policy protects by.
 
-use std::{fs, path::Path};
+use crate::source::product;
 
 /// Where a larger number protects less.
 const LESS_BY_MORE: [&str; 10] = [
@@ -64,69 +64,19 @@ fn weakening(text: &str) -> Option<String> {
     })
 }
 
-/// Every text of a source file, without comments and tests: the lines that a message is written over are one text.
-fn texts(source: &str) -> Vec<String> {
-    let source = source.split("#[cfg(test)]\nmod tests {").next().unwrap_or_default();
-    let (mut found, mut rest) = (Vec::new(), source.chars().peekable());
-    while let Some(c) = rest.next() {
-        match (c, rest.peek().copied()) {
-            ('/', Some('/')) => while rest.next().is_some_and(|c| c != '\n') {},
-            // A quoted character, such as a quote; a lifetime has no second apostrophe.
-            ('\'', Some('"')) => drop(rest.next()),
-            ('\'', Some('\\')) => drop((rest.next(), rest.next())),
-            ('"', _) => {
-                let mut text = String::new();
-                while let Some(c) = rest.next().filter(|c| *c != '"') {
-                    match c {
-                        '\\' => match rest.next() {
-                            Some('\n') => while rest.next_if(|c| c.is_whitespace()).is_some() {},
-                            Some(escaped) => text.push(escaped),
-                            None => {}
-                        },
-                        c => text.push(c),
-                    }
-                }
-                found.push(text);
-            }
-            _ => {}
-        }
-    }
-    found
-}
-
-fn sources(folder: &Path, out: &mut Vec<std::path::PathBuf>) {
-    for entry in fs::read_dir(folder).expect("a folder").flatten() {
-        let path = entry.path();
-        let name = entry.file_name().to_string_lossy().into_owned();
-        if path.is_dir() {
-            // The experiments are about parameters; they advise nobody.
-            if !["tests", "experiments"].contains(&&*name) {
-                sources(&path, out);
-            }
-        } else if name.ends_with(".rs") && name != "tests.rs" {
-            out.push(path);
-        }
-    }
-}
-
 #[test]
 fn no_message_suggests_what_weakens_a_protection() {
-    let (mut files, mut read) = (Vec::new(), 0);
-    let here = Path::new(env!("CARGO_MANIFEST_DIR"));
-    ["crates/node/src", "crates/cli", "crates/federation/src", "crates/proto/src", "crates/cluster/src"]
-        .iter()
-        .for_each(|of| sources(&here.join(of), &mut files));
-    let mut found = Vec::new();
-    for path in &files {
-        for text in texts(&fs::read_to_string(path).expect("a source")) {
+    let (mut read, mut found) = (0, Vec::new());
+    let sources =
+        product(&["crates/node/src", "crates/cli", "crates/federation/src", "crates/proto/src", "crates/cluster/src"]);
+    for (path, source) in &sources {
+        for text in &source.texts {
             read += 1;
-            assert!(!text.contains(";\n"), "{}: code was read as text: {text}", path.display());
-            if let Some(what) = weakening(&text) {
-                found.push(format!("{}: {what:?} in {text:?}", path.display()));
-            }
+            assert!(!text.contains(";\n"), "{path}: code was read as text: {text}");
+            found.extend(weakening(text).map(|what| format!("{path}: {what:?} in {text:?}")));
         }
     }
-    assert!(files.len() > 150 && read > 2_000, "only {read} texts in {} files were read", files.len());
+    assert!(sources.len() > 150 && read > 2_000, "only {read} texts in {} files were read", sources.len());
     assert!(found.is_empty(), "{}", found.join("\n"));
 }
 
@@ -154,6 +104,4 @@ fn such_advice_is_found() {
     ] {
         assert_eq!(weakening(text), None, "{text}");
     }
-    let source = "// \"fewer colluders\"\nlet (a, b) = ('\"', \"fewer \\\n      colluders\");\n#[cfg(test)]\nmod tests { \"x\" }";
-    assert_eq!(texts(source), ["fewer colluders"]);
 }

@@ -4,10 +4,13 @@ use std::{
     collections::{BTreeMap, BTreeSet},
     fmt::Write,
     fs,
-    path::{Path, PathBuf},
+    path::Path,
 };
 
-use crate::reading_order::{ROOT, Tree, crate_tree, resolve};
+use crate::{
+    reading_order::{Module, Tree, crate_tree, resolve},
+    source::{ROOT, read},
+};
 
 /// The crates in the order in which they are read.
 const CRATES: [(&str, &str); 4] = [
@@ -39,10 +42,6 @@ const PARTS: [Part; 3] = [
 const SLACK: usize = 20;
 
 type Place = (&'static str, Vec<String>);
-
-fn trees() -> BTreeMap<&'static str, Tree> {
-    CRATES.into_iter().map(|(name, root)| (name, crate_tree(root))).collect()
-}
 
 /// The module that a written path leads to, in whichever crate.
 fn target(trees: &BTreeMap<&'static str, Tree>, (name, here): &Place, written: &[String]) -> Option<Place> {
@@ -93,26 +92,17 @@ fn closure(trees: &BTreeMap<&'static str, Tree>, roots: &[(&'static str, &str)])
     seen
 }
 
-/// Lines of a file that are code, without its tests.
-fn lines(file: &Path) -> usize {
-    let text = fs::read_to_string(file).expect("a source");
-    let product = text.split("#[cfg(test)]\nmod tests {").next().unwrap_or_default();
-    product.lines().map(str::trim).filter(|line| !line.is_empty() && !line.starts_with("//")).count()
-}
-
 /// The files of each part, in reading order, with their lines.
 fn parts() -> Vec<Vec<(String, usize)>> {
-    let trees = trees();
+    let trees = CRATES.into_iter().map(|(name, root)| (name, crate_tree(root))).collect();
     let mut seen = BTreeSet::new();
     let mut files = |roots| {
-        let found = closure(&trees, roots);
-        let mut part: Vec<(usize, String, usize)> = Vec::new();
-        for (name, module) in found {
-            let file = &trees[name][&module].file;
-            let shown = file.strip_prefix(ROOT).expect("a source").display().to_string();
-            if seen.insert(shown.clone()) {
+        let mut part = Vec::new();
+        for (name, module) in closure(&trees, roots) {
+            let Module { file, lines, .. } = &trees[name][&module];
+            if seen.insert(file.clone()) {
                 let place = CRATES.iter().position(|(known, _)| *known == name).expect("a crate");
-                part.push((place, shown, lines(file)));
+                part.push((place, file.clone(), *lines));
             }
         }
         part.sort();
@@ -139,26 +129,19 @@ fn page() -> String {
             from.join(", "),
             files.len()
         );
-        for (root, files) in by_root(files) {
+        let mut folder = "";
+        for (file, lines) in files {
             // A line for each file, so that two changes of the page merge.
-            let files: Vec<String> = files.iter().map(|(file, lines)| format!("`{file}` {lines}")).collect();
-            let _ = write!(text, "\nIn `{root}`:\n{}\n", files.join(",\n"));
+            let (of, rest) = file.split_at(file.find("/src/").expect("a source of a crate") + "/src/".len());
+            if folder != of {
+                let _ = write!(text, "\nIn `{of}`:\n");
+            }
+            folder = of;
+            let _ = writeln!(text, "`{rest}` {lines},");
         }
     }
-    text
-}
-
-/// Files of a part by the folder of their crate, as paths in it.
-fn by_root(files: &[(String, usize)]) -> Vec<(&str, Vec<(&str, usize)>)> {
-    let mut found: Vec<(&str, Vec<(&str, usize)>)> = Vec::new();
-    for (file, lines) in files {
-        let (root, rest) = file.split_at(file.find("/src/").expect("a source of a crate") + "/src/".len());
-        match found.last_mut().filter(|(known, _)| *known == root) {
-            Some((_, of)) => of.push((rest, *lines)),
-            None => found.push((root, vec![(rest, *lines)])),
-        }
-    }
-    found
+    // The last of a folder has none.
+    text.replace(",\n\n", "\n\n").trim_end_matches(",\n").to_owned() + "\n"
 }
 
 /// A page's files with their lines.
@@ -177,13 +160,11 @@ fn rows(text: &str) -> Vec<(String, usize)> {
     found
 }
 
-fn place() -> PathBuf {
-    Path::new(ROOT).join("docs/src/audit-path.md")
-}
+const PAGE: &str = "docs/src/audit-path.md";
 
 #[test]
 fn the_page_lists_what_the_claims_rest_on() {
-    let (shown, now) = (rows(&fs::read_to_string(place()).expect("the page")), rows(&page()));
+    let (shown, now) = (rows(&read(PAGE)), rows(&page()));
     let names = |rows: &[(String, usize)]| rows.iter().map(|(file, _)| file.clone()).collect::<Vec<_>>();
     let write = "`cargo test --test documents write_the_audit_path -- --ignored` writes the page";
     assert_eq!(names(&shown), names(&now), "{write}");
@@ -198,5 +179,5 @@ fn the_page_lists_what_the_claims_rest_on() {
 #[test]
 #[ignore = "writes docs/src/audit-path.md"]
 fn write_the_audit_path() {
-    fs::write(place(), page()).expect("the page can be written");
+    fs::write(Path::new(ROOT).join(PAGE), page()).expect("the page can be written");
 }

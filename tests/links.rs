@@ -3,38 +3,10 @@
 
 use std::{
     collections::{BTreeMap, BTreeSet},
-    fs,
-    path::{Component, Path, PathBuf},
+    path::{Component, Path},
 };
 
-fn root() -> PathBuf {
-    PathBuf::from(env!("CARGO_MANIFEST_DIR"))
-}
-
-fn read(path: &Path) -> String {
-    fs::read_to_string(root().join(path)).unwrap_or_else(|e| panic!("{}: {e}", path.display()))
-}
-
-/// All Markdown files of the project, as paths from the root.
-fn documents() -> Vec<PathBuf> {
-    let mut found = Vec::new();
-    let mut folders = vec![PathBuf::new()];
-    while let Some(folder) = folders.pop() {
-        for entry in fs::read_dir(root().join(&folder)).expect("a folder") {
-            let name = entry.expect("an entry").file_name().to_string_lossy().into_owned();
-            let path = folder.join(&name);
-            if root().join(&path).is_dir() {
-                if name != "target" && name != ".git" && !name.starts_with("veilsum-out") {
-                    folders.push(path);
-                }
-            } else if name.ends_with(".md") {
-                found.push(path);
-            }
-        }
-    }
-    found.sort();
-    found
-}
+use crate::source::{files, read, there};
 
 /// The text without blocks of code and without code between backticks.
 fn prose(text: &str) -> String {
@@ -88,63 +60,51 @@ fn anchors(text: &str) -> BTreeSet<String> {
     found
 }
 
-/// `a/b/../c` as `a/c`; nothing where it leaves the root.
-fn straight(path: &Path) -> Option<PathBuf> {
-    let mut out = PathBuf::new();
-    for part in path.components() {
+/// Where a link of a document leads: `a/b/../c` as `a/c`; nothing where it leaves the root.
+fn straight(document: &str, link: &str) -> Option<String> {
+    let mut out = Vec::new();
+    for part in Path::new(document).parent()?.join(link).components() {
         match part {
-            Component::ParentDir => out.pop().then_some(())?,
-            Component::Normal(name) => out.push(name),
+            Component::ParentDir => drop(out.pop()?),
+            Component::Normal(name) => out.push(name.to_str()?.to_owned()),
             _ => {}
         }
     }
-    Some(out)
+    Some(out.join("/"))
 }
 
 /// Why a link of a document leads nowhere.
-fn broken(document: &Path, link: &str) -> Option<String> {
+fn broken(document: &str, link: &str) -> Option<String> {
     if link.contains("://") || link.starts_with("mailto:") {
         return None;
     }
     let (file, anchor) = link.split_once('#').map_or((link, None), |(file, anchor)| (file, Some(anchor)));
-    let folder = document.parent().unwrap_or(Path::new(""));
-    let target = if file.is_empty() { Some(document.to_owned()) } else { straight(&folder.join(file)) };
-    let Some(target) = target.filter(|target| root().join(target).exists()) else {
-        return Some(format!("{} links to {link}, which is not there", document.display()));
+    let target = if file.is_empty() { Some(document.to_owned()) } else { straight(document, file) };
+    let Some(target) = target.filter(|target| there(target)) else {
+        return Some(format!("{document} links to {link}, which is not there"));
     };
-    let anchor = anchor?;
-    let known = anchors(&read(&target));
-    (!known.contains(anchor))
-        .then(|| format!("{} links to {link}, which has no such heading: {known:?}", document.display()))
+    let known = anchors(&read(anchor.and(Some(target.as_str()))?));
+    (!known.contains(anchor?)).then(|| format!("{document} links to {link}, which has no such heading: {known:?}"))
 }
 
 #[test]
 fn every_link_leads_somewhere() {
-    let documents = documents();
-    for needed in
-        ["README.md", "CONTRIBUTING.md", "COMPARE.md", "threat-model.md", "protocol/spec.md", "docs/src/SUMMARY.md"]
-    {
-        assert!(documents.contains(&PathBuf::from(needed)), "{needed}");
-    }
-    let mut seen = 0;
-    let mut wrong = Vec::new();
-    for document in &documents {
-        for link in links(&read(document)) {
-            seen += 1;
-            wrong.extend(broken(document, &link));
-        }
-    }
-    assert!(seen > 100, "{seen}");
+    let documents = files("", ".md");
+    let all: Vec<(&String, String)> = documents
+        .iter()
+        .flat_map(|document| links(&read(document)).into_iter().map(move |link| (document, link)))
+        .collect();
+    let wrong: Vec<String> = all.iter().filter_map(|(document, link)| broken(document, link)).collect();
+    assert!(all.len() > 100, "{}", all.len());
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
 }
 
 #[test]
 fn a_link_that_leads_nowhere_is_found() {
-    let readme = Path::new("README.md");
-    assert_eq!(broken(readme, "protocol/spec.md#1-scope-parties-trust"), None);
-    assert_eq!(broken(Path::new("docs/src/join.md"), "../../threat-model.md"), None);
+    assert_eq!(broken("README.md", "protocol/spec.md#1-scope-parties-trust"), None);
+    assert_eq!(broken("docs/src/join.md", "../../threat-model.md"), None);
     for bad in ["nothing.md", "protocol/spec.md#nothing", "#nothing", "../nothing.md", "../../../../etc/passwd"] {
-        assert!(broken(readme, bad).is_some(), "{bad}");
+        assert!(broken("README.md", bad).is_some(), "{bad}");
     }
     let text = "[a](b.md) `[c](d.md)`\n```text\n[e](f.md)\n```\n<a href=\"g.md\">";
     assert_eq!(links(text), ["b.md", "g.md"]);
@@ -154,26 +114,22 @@ fn a_link_that_leads_nowhere_is_found() {
 
 #[test]
 fn every_page_of_the_book_is_a_chapter_once() {
-    let folder = Path::new("docs/src");
-    let chapters: Vec<PathBuf> =
-        links(&read(&folder.join("SUMMARY.md"))).iter().map(|link| folder.join(link)).collect();
-    let pages: BTreeSet<PathBuf> =
-        documents().into_iter().filter(|path| path.starts_with(folder) && !path.ends_with("SUMMARY.md")).collect();
-    assert_eq!(chapters.len(), pages.len(), "a chapter is named twice, or a page is in no chapter");
-    assert_eq!(chapters.into_iter().collect::<BTreeSet<_>>(), pages);
+    let summary = "docs/src/SUMMARY.md";
+    let chapters = links(&read(summary)).into_iter().map(|link| format!("docs/src/{link}"));
+    let (mut chapters, pages) = (chapters.collect::<Vec<_>>(), files("docs/src", ".md"));
+    chapters.push(summary.into());
+    chapters.sort();
+    assert_eq!(chapters, pages);
 }
 
 /// What the book's build reads: `.ci/book` moves links out of `docs/src` to the copies that it makes of these files.
 #[test]
 fn links_out_of_the_book_lead_to_files_that_are_built_with_it() {
-    let script = read(Path::new(".ci/book"));
-    for page in documents().iter().filter(|path| path.starts_with("docs/src")) {
-        for link in links(&read(page)).iter().filter(|link| link.starts_with("../")) {
-            let file = link.split('#').next().unwrap_or_default();
-            let target = straight(&page.parent().expect("a folder").join(file)).expect("a path in the project");
-            if !target.starts_with("docs/src") {
-                assert!(script.contains(&*target.to_string_lossy()), "{}: {link} is not in .ci/book", page.display());
-            }
+    let script = read(".ci/book");
+    for page in files("docs/src", ".md") {
+        for link in links(&read(&page)).iter().filter(|link| link.starts_with("../")) {
+            let target = straight(&page, link.split('#').next().unwrap_or_default()).expect("a path in the project");
+            assert!(target.starts_with("docs/src") || script.contains(&target), "{page}: {link} is not in .ci/book");
         }
     }
 }

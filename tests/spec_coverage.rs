@@ -1,31 +1,8 @@
-//! Every rule of the specification is cited by code and by a test, every rule that either cites is in the specification,
-//! and every file that the threat model points to exists.
+//! Every rule of the specification is cited by code and by a test, and every rule that either cites is in the specification.
 
-use std::{
-    collections::BTreeSet,
-    fs,
-    path::{Path, PathBuf},
-};
+use std::collections::BTreeSet;
 
-fn root() -> PathBuf {
-    PathBuf::from(env!("CARGO_MANIFEST_DIR"))
-}
-
-fn read(path: impl AsRef<Path>) -> String {
-    let path = path.as_ref();
-    fs::read_to_string(path).unwrap_or_else(|e| panic!("{}: {e}", path.display()))
-}
-
-fn rust_files(folder: &Path, out: &mut Vec<PathBuf>) {
-    for entry in fs::read_dir(folder).into_iter().flatten().flatten() {
-        let path = entry.path();
-        if path.is_dir() {
-            rust_files(&path, out);
-        } else if path.extension().is_some_and(|e| e == "rs") {
-            out.push(path);
-        }
-    }
-}
+use crate::source::{Source, files, is_test, product, read};
 
 /// Three capitals, a dash, digits: `KEX-3`, wherever it stands; in code also as `Rule::Kex3`.
 fn ids(text: &str) -> BTreeSet<String> {
@@ -50,7 +27,7 @@ fn ids(text: &str) -> BTreeSet<String> {
 
 /// The specification's three parts.
 fn specification() -> String {
-    ["spec", "door", "documents"].map(|part| read(root().join(format!("protocol/{part}.md")))).join("\n")
+    ["spec", "door", "documents"].map(|part| read(&format!("protocol/{part}.md"))).join("\n")
 }
 
 /// Rules are set in bold where they are laid down.
@@ -74,88 +51,39 @@ fn cited(text: &str) -> BTreeSet<String> {
     cited
 }
 
-/// Nothing cites a rule that is not there. SHA-256 is a hash, not a rule; two digits at most keep it out.
-fn none_dangles(cited: &BTreeSet<String>, spec: &BTreeSet<String>) {
+/// Every rule is cited, and nothing cites a rule that is not there. SHA-256 is a hash, not a rule; two digits at most keep it out.
+fn same(cited: &BTreeSet<String>, by: &str) {
+    let spec = laid_down(&specification());
+    assert!(spec.len() > 60, "only {} rules found", spec.len());
     let known: BTreeSet<&str> = spec.iter().map(|id| &id[..3]).collect();
     let dangling: Vec<_> = cited.iter().filter(|id| known.contains(&id[..3]) && !spec.contains(*id)).collect();
     assert!(dangling.is_empty(), "cited, but not in the specification: {dangling:?}");
+    let uncited: Vec<_> = spec.difference(cited).collect();
+    assert!(uncited.is_empty(), "in the specification, but cited by no {by}: {uncited:?}");
 }
 
+/// The product alone: what stands in a module of tests is the other test's, and the list of all rules cites none.
 #[test]
 fn rules_and_code_agree() {
-    let spec = laid_down(&specification());
-    assert!(spec.len() > 60, "only {} rules found", spec.len());
-    let mut files = Vec::new();
-    for folder in ["crates/proto/src", "crates/node/src", "crates/federation/src", "crates/cli", "crates/cluster/src"] {
-        rust_files(&root().join(folder), &mut files);
-    }
-    // The product alone: what stands in a module of tests is the other test's, and the list of all rules cites none.
-    files.retain(|file| !is_test(file) && !file.ends_with("proto/src/rule.rs"));
-    let cited: BTreeSet<String> = files.iter().flat_map(|file| cited(product_and_tests(&read(file)).0)).collect();
-    none_dangles(&cited, &spec);
-    let uncited: Vec<_> = spec.difference(&cited).collect();
-    assert!(uncited.is_empty(), "in the specification, but cited by no code: {uncited:?}");
+    let folders = ["crates/proto/src", "crates/node/src", "crates/federation/src", "crates/cli", "crates/cluster/src"];
+    let of_code = product(&folders).into_iter().filter(|(file, _)| !file.ends_with("proto/src/rule.rs"));
+    same(&of_code.flat_map(|(_, source)| cited(&source.text)).collect(), "code");
 }
 
-/// Whether a source is a module of tests or in a folder of them.
-fn is_test(file: &Path) -> bool {
-    file.strip_prefix(root()).is_ok_and(|file| file.iter().any(|part| part == "tests" || part == "tests.rs"))
-}
-
-/// A source without its module of tests, and that module.
-fn product_and_tests(text: &str) -> (&str, &str) {
-    text.split_at(text.find("#[cfg(test)]\nmod tests {").unwrap_or(text.len()))
-}
-
-/// [`rules_and_code_agree`] for tests: test files, modules of tests, and the rules that the vectors refuse under.
+/// Test files, modules of tests, and the rules that the vectors refuse under.
 #[test]
 fn rules_and_tests_agree() {
-    let spec = laid_down(&specification());
     let mut found = BTreeSet::new();
-    let mut files = Vec::new();
-    for folder in ["tests", "proto/tests", "cluster/tests", "lab/tests", "audit/tests", "testkit/src"] {
-        let folder = if folder == "tests" { folder.to_owned() } else { format!("crates/{folder}") };
-        rust_files(&root().join(folder), &mut files);
-    }
-    // These files name rules, and test none.
-    files.retain(|file| !file.ends_with("spec_coverage.rs") && !file.ends_with("bad_vectors.rs"));
-    found.extend(files.iter().flat_map(|file| cited(&read(file))));
-    let mut sources = Vec::new();
-    for folder in crate::SOURCES {
-        rust_files(&root().join(folder), &mut sources);
-    }
-    for file in &sources {
-        let text = read(file);
-        let tests = if is_test(file) { &text[..] } else { product_and_tests(&text).1 };
-        found.extend(cited(tests));
-    }
-    for file in fs::read_dir(root().join("protocol/vectors/v4")).expect("the vectors").flatten() {
-        let text = read(file.path());
-        found.extend(text.split("\"rule\": \"").skip(1).filter_map(|s| s.split('"').next()).flat_map(ids));
-    }
-    none_dangles(&found, &spec);
-    let untested: Vec<_> = spec.difference(&found).collect();
-    assert!(untested.is_empty(), "in the specification, but cited by no test and no vector: {untested:?}");
-}
-
-#[test]
-fn the_threat_model_points_to_what_exists() {
-    for document in ["threat-model.md", "README.md", "CONTRIBUTING.md", "SECURITY.md"] {
-        let text = read(root().join(document));
-        for quoted in text.split('`').skip(1).step_by(2) {
-            let named = ["crates/", "tests/", "protocol/", "examples/"].iter().any(|p| quoted.starts_with(p));
-            if !named || quoted.contains(' ') {
-                continue;
-            }
-            let exists = match quoted.split_once('*') {
-                None => root().join(quoted).exists(),
-                Some((start, _)) => {
-                    let path = root().join(start);
-                    let (folder, name) = (path.parent().unwrap(), path.file_name().unwrap().to_string_lossy());
-                    fs::read_dir(folder).unwrap().flatten().any(|e| e.file_name().to_string_lossy().starts_with(&*name))
-                }
-            };
-            assert!(exists, "{document} points to {quoted}, which does not exist");
+    for file in files("tests", ".rs").into_iter().chain(files("crates", ".rs")) {
+        // These files name rules, and test none.
+        if !["tests/spec_coverage.rs", "crates/proto/tests/bad_vectors.rs"].contains(&&*file) {
+            let text = read(&file);
+            found.extend(cited(&if is_test(&file) { text } else { Source::of(&text).tests }));
         }
     }
+    for file in files("protocol/vectors/v4", "") {
+        let text = read(&file);
+        found.extend(text.split("\"rule\": \"").skip(1).filter_map(|s| s.split('"').next()).flat_map(ids));
+    }
+    same(&found, "test and no vector");
 }
