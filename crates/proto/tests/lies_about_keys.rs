@@ -1,4 +1,5 @@
-//! A coordinator that lies while a deck is set up, and what the roster, the plan and a site's own floor refuse.
+//! A coordinator that lies while a deck is set up, in more than one message, and what the roster, the plan and a site's own floor
+//! refuse. Lies of one message are in `known_lies.txt`.
 
 use veilsum_proto::{
     Rule,
@@ -10,67 +11,6 @@ use veilsum_proto::{
     suite::Hash,
 };
 use veilsum_testkit::{federation::Kit, hub::*, wire::*};
-
-/// Every change of a directory is made to a fresh federation, because a bad one ends the set-up at its reader.
-#[track_caller]
-fn shows(n: usize, change: impl Fn(&Hub, &mut Directory), reader: u16, expected: Rule) -> String {
-    let mut hub = Hub::new(n, 21, |_| {});
-    let (id, mut directory) = hub.advertise(0, 4, &everybody(n));
-    change(&hub, &mut directory);
-    let frame = hub.frame(Kind::Directory, &id, &directory);
-    refuses(&mut hub, reader, &frame, expected)
-}
-
-#[test]
-fn a_directory_that_changes_adds_repeats_or_leaves_out() {
-    let e = shows(5, |_, d| d.entries[3].1.0 = [7; 32], 0, Rule::Kex3);
-    assert!(e.contains("hub") && e.contains("site-3"), "{e}");
-    shows(5, |_, d| d.entries[0].1.0 = [7; 32], 0, Rule::Kex3);
-    shows(5, |_, d| d.entries[3].2 = d.entries[2].2, 0, Rule::Kex3);
-    shows(5, |_, d| d.entries[4].0 = 90, 0, Rule::Kex3);
-    shows(5, |_, d| d.entries.swap(1, 2), 0, Rule::Kex5);
-    shows(5, |_, d| d.entries[2] = d.entries[1].clone(), 0, Rule::Kex5);
-    shows(
-        6,
-        |_, d| {
-            d.entries.remove(0);
-            d.threshold = 4
-        },
-        0,
-        Rule::Kex3,
-    );
-    shows(5, |_, d| d.entries.truncate(2), 0, Rule::Pol1);
-    shows(5, |_, d| d.entries.clear(), 0, Rule::Pol1);
-}
-
-/// [THR-1]: the refusal names the rule that failed.
-#[test]
-fn thr_1_a_directory_with_another_threshold() {
-    for t in [0, 1, 3, 5, u16::MAX] {
-        let e = shows(5, |_, d| d.threshold = t, 2, Rule::Thr1);
-        assert!(e.contains("the plan gives 4 for 5"), "{e}");
-    }
-}
-
-#[test]
-fn keys_that_somebody_else_signed_for_a_site() {
-    // The coordinator and a colluding site sign for site-3; neither has its key.
-    for forger in [0usize, 2 + 1] {
-        let e = shows(
-            5,
-            |hub, d| {
-                let keys: Keys = ([7; 32], [9; 1_184].into(), Hash::default(), (None, 0, Default::default()));
-                let (id, _) = hub.open(0, 4);
-                let bytes = veilsum_proto::codec::encode(&keys);
-                let frame = raw(&hub.kit.identities[forger], &hub.session, Kind::AdvertiseKeys, &id, &bytes);
-                d.entries[3] = (3, keys, parts(&frame).proof);
-            },
-            0,
-            Rule::Kex3,
-        );
-        assert!(e.contains("keys for site-3 that site-3 did not sign"), "{e}");
-    }
-}
 
 #[test]
 fn the_keys_of_a_process_that_is_gone() {
@@ -104,25 +44,6 @@ fn different_directories_for_two_sites() {
         let frame = hub.directory_certificate(&hash, &accepted, s);
         let e = refuses(&mut hub, s, &frame, Rule::Kex7);
         assert!(e.contains("hub") && e.contains("site-3") && e.contains("may show others another"), "{e}");
-    }
-}
-
-#[test]
-fn a_directory_certificate_that_is_short_long_or_borrowed() {
-    for change in [
-        (|p: &mut Vec<Proof>| p.truncate(3)) as fn(&mut Vec<Proof>),
-        |p| p.push(p[0]),
-        |p| p.clear(),
-        |p| p[2] = p[1],
-        |p| p.swap(0, 3),
-    ] {
-        let mut hub = Hub::new(4, 24, |_| {});
-        let (id, directory) = hub.advertise(0, 4, &everybody(4));
-        let (hash, accepted) = hub.accept(&id, &directory).unwrap();
-        let mut told = certified(&accepted, 0);
-        change(&mut told.0);
-        let frame = hub.frame(Kind::DirectoryCertificate, &hash, &told);
-        refuses(&mut hub, 0, &frame, Rule::Kex7);
     }
 }
 
@@ -163,17 +84,14 @@ fn kex_17_what_was_sent_is_kept_as_long_as_it_may_be_lost() {
 }
 
 #[test]
-fn decks_opened_twice_backwards_under_false_names_or_of_another_run() {
+fn decks_opened_twice_backwards_or_of_another_run() {
     let mut hub = Hub::new(3, 26, |t| t.slots = 8);
-    let (id, good) = hub.open(4, 8);
+    let (_, good) = hub.open(4, 8);
     hub.reply(0, &good).unwrap();
-    for (index, slots, expected) in [(4, 7, Rule::Kex1), (3, 8, Rule::Kex1), (5, 0, Rule::Kex1), (5, 9, Rule::Kex1)] {
+    for (index, slots, expected) in [(4, 7, Rule::Kex1), (3, 8, Rule::Kex1)] {
         let (_, frame) = hub.open(index, slots);
         refuses(&mut hub, 0, &frame, expected);
     }
-    let open: Open = (hub.run, 5, 8);
-    let frame = hub.frame(Kind::OpenDeck, &id, &open);
-    refuses(&mut hub, 0, &frame, Rule::Kex1);
     let run = hub.run;
     hub.run = Hash([9; 32]);
     let (_, frame) = hub.open(5, 8);
@@ -208,79 +126,6 @@ fn messages_of_one_deck_do_not_pass_for_another() {
         let frame = hub.delivery(&hash3, &boxes2, 0);
         let e = hub.tell(0, &frame).expect_err("a box of another deck");
         assert_eq!(rule(&e), expected);
-    }
-}
-
-/// What arrives in place of site-1's boxes.
-#[track_caller]
-fn delivers(change: impl Fn(&mut Boxes), expected: Rule, against: u16) {
-    delivers_all(|d| change(&mut d.1), expected, against);
-}
-
-#[track_caller]
-fn delivers_all(change: impl Fn(&mut Delivery), expected: Rule, against: u16) {
-    let mut hub = Hub::new(4, 28, |_| {});
-    let (id, directory) = hub.advertise(0, 4, &everybody(4));
-    let (hash, boxes) = hub.seal(&id, &directory).unwrap();
-    let mut delivered: Delivery = parts(&hub.delivery(&hash, &boxes, 1)).read();
-    change(&mut delivered);
-    let frame = hub.frame(Kind::DeliverShares, &hash, &delivered);
-    let e = hub.tell(1, &frame).expect_err("it must complain");
-    assert_eq!(rule(&e), expected, "{e}");
-    let [complaint] = &hub.left.clone()[..] else { panic!("one complaint, nothing else: {:?}", hub.left) };
-    assert_eq!((complaint.kind, complaint.read::<u16>()), (Kind::ShareComplaint, against));
-    assert!(hub.journals[1].is_empty(), "a deck with a bad box is no deck");
-    let again = hub.reply(1, &frame).unwrap();
-    assert_eq!(again, *complaint);
-}
-
-#[test]
-fn a_delivery_that_lacks_doubles_swaps_or_damages_a_box() {
-    delivers(|b| drop(b.remove(0)), Rule::Shr8, 1);
-    delivers(|b| b.push(b[2].clone()), Rule::Shr8, 1);
-    delivers(|b| b.swap(0, 1), Rule::Shr8, 1);
-    delivers(|b| b[1].0 = 9, Rule::Shr8, 1);
-    delivers(|b| b.clear(), Rule::Shr8, 1);
-    delivers(|b| b[2].1[0] ^= 1, Rule::Shr4, 3);
-    delivers(|b| b[2].1.truncate(20), Rule::Shr4, 3);
-    delivers(|b| b[2].1.clear(), Rule::Shr4, 3);
-    delivers(|b| (b[0].1, b[1].1) = (b[1].1.clone(), b[0].1.clone()), Rule::Shr4, 0);
-    // Whole boxes exchanged: the reader's number is right, the sender's is not.
-    delivers(
-        |b| {
-            b.swap(0, 1);
-            (b[0].0, b[1].0) = (b[1].0, b[0].0);
-        },
-        Rule::Shr4,
-        0,
-    );
-}
-
-/// [KEX-7]: what arrives in place of the ciphertexts for site 2 of five, which are those of sites 1 and 4.
-#[test]
-fn a_certificate_that_lacks_doubles_or_exchanges_ciphertexts() {
-    for change in [
-        (|c: &mut Ciphertexts| drop(c.pop())) as fn(&mut Ciphertexts),
-        |c| drop(c.remove(0)),
-        |c| c.clear(),
-        |c| c.swap(0, 1),
-        |c| c.push(c[1].clone()),
-        |c| c[1] = c[0].clone(),
-        // From members that encapsulate the other way, from oneself, and from nobody.
-        |c| c.insert(0, (0, c[0].1.clone())),
-        |c| c.insert(1, (3, c[0].1.clone())),
-        |c| c.insert(1, (2, c[0].1.clone())),
-        |c| c.push((9, c[0].1.clone())),
-    ] {
-        let mut hub = Hub::new(5, 36, |_| {});
-        let (id, directory) = hub.advertise(0, 4, &everybody(5));
-        let (hash, accepted) = hub.accept(&id, &directory).unwrap();
-        let mut told = certified(&accepted, 2);
-        assert_eq!(told.1.iter().map(|c| c.0).collect::<Vec<_>>(), [1, 4]);
-        change(&mut told.1);
-        let frame = hub.frame(Kind::DirectoryCertificate, &hash, &told);
-        let e = refuses(&mut hub, 2, &frame, Rule::Kex7);
-        assert!(e.contains("hub"), "{e}");
     }
 }
 
@@ -351,23 +196,6 @@ fn one_ciphertext_passes_between_every_two_members() {
     }
 }
 
-/// [KEX-3] before [KEX-16]: of a key that its member did not sign, the aggregator is to blame.
-#[test]
-fn an_ml_kem_key_that_is_none_and_unsigned_is_the_aggregators_fault() {
-    let e = shows(
-        5,
-        |hub, d| {
-            d.entries[3].1.1 = [0xff; 1_184].into();
-            let (id, _) = hub.open(0, 4);
-            let keys = veilsum_proto::codec::encode(&d.entries[3].1);
-            d.entries[3].2 = parts(&raw(hub.identity(0), &hub.session, Kind::AdvertiseKeys, &id, &keys)).proof;
-        },
-        0,
-        Rule::Kex3,
-    );
-    assert!(e.contains("hub"), "{e}");
-}
-
 /// [SHR-3], and why the nonce of a box may be zero: a second certificate with other ciphertexts gets nothing, and the first one the
 /// very same bytes again.
 #[test]
@@ -406,59 +234,6 @@ fn a_ciphertext_or_an_ml_kem_key_of_another_length_does_not_decode() {
     let boxes = hub.certify(&hash, &accepted).unwrap();
     let frame = hub.delivery(&hash, &boxes, 1);
     assert_eq!(hub.reply(1, &frame).unwrap().kind, Kind::ShareAck);
-}
-
-#[test]
-fn an_ml_kem_key_that_is_none_is_its_signers_fault_at_every_site() {
-    // The largest coefficient is 3328; the key's last 12 bits before its seed, and its first.
-    for (at, low) in [(0, true), (1_150, false)] {
-        let e = shows(
-            5,
-            |hub, d| {
-                let mut key: [u8; 1_184] = d.entries[3].1.1.bytes().try_into().unwrap();
-                if low {
-                    (key[at], key[at + 1]) = (0x01, key[at + 1] & 0xf0 | 0x0d);
-                } else {
-                    (key[at], key[at + 1]) = (key[at] & 0x0f | 0x10, 0xd0);
-                }
-                d.entries[3].1.1 = key.into();
-                let (id, _) = hub.open(0, 4);
-                let keys = veilsum_proto::codec::encode(&d.entries[3].1);
-                d.entries[3].2 = parts(&raw(hub.identity(3), &hub.session, Kind::AdvertiseKeys, &id, &keys)).proof;
-            },
-            0,
-            Rule::Kex16,
-        );
-        assert!(e.contains("site-3") && !e.contains("hub"), "{e}");
-    }
-}
-
-#[test]
-fn one_ml_kem_key_for_two_members_is_refused() {
-    shows(
-        5,
-        |hub, d| {
-            d.entries[3].1.1 = d.entries[2].1.1.clone();
-            let (id, _) = hub.open(0, 4);
-            let keys = veilsum_proto::codec::encode(&d.entries[3].1);
-            d.entries[3].2 = parts(&raw(hub.identity(3), &hub.session, Kind::AdvertiseKeys, &id, &keys)).proof;
-        },
-        0,
-        Rule::Kex5,
-    );
-}
-
-#[test]
-fn a_delivery_with_commitments_that_were_not_advertised() {
-    delivers_all(|d| d.0[2][3].0[31] ^= 1, Rule::Shr8, 1);
-    // The reader's own list, too.
-    delivers_all(|d| d.0[1][0] = Hash::default(), Rule::Shr8, 1);
-    delivers_all(|d| d.0[0].swap(0, 1), Rule::Shr8, 1);
-    delivers_all(|d| d.0.swap(0, 3), Rule::Shr8, 1);
-    delivers_all(|d| d.0[3].truncate(3), Rule::Shr8, 1);
-    delivers_all(|d| d.0.truncate(3), Rule::Shr8, 1);
-    delivers_all(|d| d.0.push(d.0[0].clone()), Rule::Shr8, 1);
-    delivers_all(|d| d.0.clear(), Rule::Shr8, 1);
 }
 
 #[test]
@@ -558,7 +333,8 @@ fn a_plan_with_a_lowered_threshold() {
     let mut low = directory.clone();
     low.threshold = 4;
     let frame = hub.frame(Kind::Directory, &id, &low);
-    refuses(&mut hub, 0, &frame, Rule::Thr1);
+    let e = refuses(&mut hub, 0, &frame, Rule::Thr1);
+    assert!(e.contains("the plan gives 5 for 6"), "{e}");
 }
 
 #[test]

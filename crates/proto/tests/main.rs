@@ -15,6 +15,7 @@ mod false_openings;
 mod forward_secrecy;
 mod inputs_not_kept;
 mod known_attacks;
+mod known_lies;
 mod lies_about_blocks;
 mod lies_about_keys;
 mod lies_in_a_round;

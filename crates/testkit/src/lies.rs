@@ -4,7 +4,7 @@
 
 use veilsum_proto::{
     identity::Identity,
-    message::{Kind, session},
+    message::{HEADER, Kind, session},
     roster::PartyId,
     suite::Hash,
 };
@@ -35,10 +35,10 @@ pub struct Around {
 
 /// Every field of the message, changed in every way.
 pub fn typed(c: &Course, p: &Parts, around: &Around) -> Vec<Lie> {
-    let other = |_: ()| parts(&around.other);
+    let other = || parts(&around.other);
     match p.kind {
         Kind::OpenDeck => open_deck(c, p),
-        Kind::AdvertiseKeys => advertise(p, &[other(()).read()]),
+        Kind::AdvertiseKeys => advertise(p, &other().read()),
         Kind::Directory => directory(c, p),
         Kind::AcceptDirectory => accept_directory(c, p),
         Kind::ShareAck | Kind::Burned => {
@@ -49,12 +49,12 @@ pub fn typed(c: &Course, p: &Parts, around: &Around) -> Vec<Lie> {
         Kind::DeliverShares => delivery(c, p),
         Kind::ShareComplaint => complaint(c, p, around.me),
         Kind::Ask => ask(c, p, &around.directory),
-        Kind::MaskedInput => masked_input(p, &other(()).rest),
+        Kind::MaskedInput => masked_input(p, &other().rest),
         Kind::Survivors => survivors(c, p),
         Kind::ConsistencyCheck => consistency(c, p, &around.alive),
         Kind::Certificate => certificate(c, p),
         Kind::Opening => opening(p, c.told.len() as u16),
-        Kind::Unmask => unmask(p, &other(()).read::<Vec<[u8; 32]>>()),
+        Kind::Unmask => unmask(p, &other().shares()),
         Kind::Refusal => refusal(p),
         // The application's own kinds are nobody's here: `everywhere` below is all there is to try.
         _ => Vec::new(),
@@ -64,16 +64,20 @@ pub fn typed(c: &Course, p: &Parts, around: &Around) -> Vec<Lie> {
 /// Changes that every kind has in common: the frame, signed rightly where that is not the lie itself.
 pub fn everywhere(c: &Course, p: &Parts, signer: &Identity) -> Vec<(String, Vec<u8>)> {
     let sign = |kind: Kind, context: &Hash, rest: &[u8]| raw(signer, &c.session, kind, context, rest);
-    let mut all: Vec<(String, Vec<u8>)> = Vec::new();
+    let honest = sign(p.kind, &p.context, &p.rest);
+    let mut all: Vec<(String, Vec<u8>)> = vec![("unsigned tail".into(), [&honest[..], &[0]].concat())];
+    for end in [0, 1, HEADER, honest.len() / 2, honest.len() - 1] {
+        all.push(("unsigned cut".into(), honest[..end].to_vec()));
+    }
     for (w, context) in hashes("context", &p.context) {
         all.push((w, sign(p.kind, &context, &p.rest)));
     }
     // All cuts of short messages; some of long ones, which are lists of the same.
     for cut in (0..p.rest.len()).step_by(1 + p.rest.len() / 40) {
-        all.push((format!("cut to {cut}"), sign(p.kind, &p.context, &p.rest[..cut])));
+        all.push(("cut".into(), sign(p.kind, &p.context, &p.rest[..cut])));
     }
     for more in [1, 8, 32] {
-        all.push((format!("{more} bytes more"), sign(p.kind, &p.context, &[&p.rest[..], &vec![0; more]].concat())));
+        all.push(("tail".into(), sign(p.kind, &p.context, &[&p.rest[..], &vec![0; more]].concat())));
     }
     // A length that nothing follows.
     all.push(("a huge list".into(), sign(p.kind, &p.context, &u64::MAX.to_le_bytes())));
