@@ -4,7 +4,7 @@ use std::time::Instant;
 
 use clap::Args;
 use serde_json::json;
-use veilsum_node::error::{Code, Failure};
+use veilsum_node::error::Failure;
 use veilsum_proto::roster::check_sites;
 use veilsum_testkit::{
     cost::{Cost, Timed},
@@ -36,14 +36,10 @@ pub(crate) fn simulate(args: &SimulateArgs, json: bool) -> Result<(), Failure> {
     let n = args.sites;
     check_sites(n).map_err(|e| Failure::input(e, "simulate 3 to 1,000 --sites"))?;
     if !(0.0..1.0).contains(&args.drop) {
-        return Err(Failure::new(Code::Usage, "--drop is a share from 0 to below 1", "try --drop 0.1"));
+        return Err(Failure::usage("--drop is a share from 0 to below 1", "try --drop 0.1"));
     }
     if args.rounds == 0 || args.rounds > 256 || args.length == 0 {
-        return Err(Failure::new(
-            Code::Usage,
-            "1 to 256 --rounds, of 1 number or more",
-            "see `veilsum-lab simulate --help`",
-        ));
+        return Err(Failure::usage("1 to 256 --rounds, of 1 number or more", "see `veilsum-lab simulate --help`"));
     }
     // Twice as many slots as are used, so that no further deck is made ready in the last round that is measured.
     let slots = (2 * args.rounds).min(256) as u16;

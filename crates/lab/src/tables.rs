@@ -6,7 +6,9 @@ use clap::Args;
 use serde_json::json;
 
 use veilsum_charts::Page;
-use veilsum_lab::experiments::{self, DEFAULT_FOLDER, Experiment, ExperimentError, Report, Settings, Verdict, papers};
+use veilsum_lab::experiments::{
+    self, DEFAULT_FOLDER, Experiment, ExperimentError, HEAD, Line, Report, Sample, Settings, papers,
+};
 use veilsum_node::error::{Code, Failure};
 
 /// `veilsum-lab experiments`
@@ -100,7 +102,7 @@ fn chosen(names: &[String]) -> Result<Vec<Experiment>, Failure> {
     }
     let find = |name: &String| {
         let unknown = format!("there is no experiment `{name}`");
-        let unknown = || Failure::new(Code::Usage, unknown, "see `veilsum-lab experiments --list`");
+        let unknown = || Failure::usage(unknown, "see `veilsum-lab experiments --list`");
         experiments::find(name).ok_or_else(unknown)
     };
     names.iter().map(find).collect()
@@ -114,19 +116,8 @@ fn write(out: &std::path::Path, name: &str, text: &str) -> Result<(), Failure> {
 /// A part of the page: notes, figures, table.
 fn show(page: &mut Page, report: &Report) {
     page.part(&report.title).list(&report.notes).charts(&report.charts);
-    let number = |sample: &Option<experiments::Sample>, digits: usize| {
-        sample.as_ref().map_or(String::new(), |sample| format!("{:.digits$}", sample.mean()))
-    };
-    let row = |line: &experiments::Line| {
-        let (plain, masked) = (number(&line.plain, line.digits), number(&line.masked, line.digits));
-        let verdict = match &line.verdict {
-            Verdict::Shown => String::new(),
-            Verdict::Ok(why) => why.clone(),
-            Verdict::Off(why) => format!("OFF: {why}"),
-        };
-        [line.setting.clone(), line.measure.clone(), line.printed.clone(), plain, masked, verdict]
-    };
-    page.table(&["setting", "measure", "printed", "plain", "masked", "verdict"], report.lines.iter().map(row));
+    let mean = |sample: &Sample, digits: usize| format!("{:.digits$}", sample.mean());
+    page.table(&HEAD, report.lines.iter().map(|line| line.cells("", mean)));
 }
 
 fn unwritable(path: &std::path::Path, error: &std::io::Error) -> Failure {
@@ -135,14 +126,9 @@ fn unwritable(path: &std::path::Path, error: &std::io::Error) -> Failure {
 
 /// A report for programs: the lines with means, and what was missed.
 fn summary(report: &Report) -> serde_json::Value {
-    let line = |line: &experiments::Line| {
-        let (verdict, why) = match &line.verdict {
-            Verdict::Shown => (None, None),
-            Verdict::Ok(why) => (Some("ok"), Some(why)),
-            Verdict::Off(why) => (Some("off"), Some(why)),
-        };
-        let mean = |sample: &Option<experiments::Sample>| sample.as_ref().map(experiments::Sample::mean);
-        let sd = |sample: &Option<experiments::Sample>| sample.as_ref().map(experiments::Sample::sd);
+    let line = |line: &Line| {
+        let [mean, sd] = [Sample::mean, Sample::sd].map(|of| move |sample: &Option<Sample>| sample.as_ref().map(of));
+        let (verdict, why) = line.verdict.parts();
         json!({
             "item": line.item, "setting": line.setting, "measure": line.measure, "printed": line.printed,
             "plain": mean(&line.plain), "plain_sd": sd(&line.plain), "masked": mean(&line.masked),

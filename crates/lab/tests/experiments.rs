@@ -79,9 +79,4 @@ fn names_are_unique_and_found() {
     assert!(experiments::find("no such").is_none());
 }
 
-#[test]
-fn forecast() {
-    generated("forecast");
-}
-
 veilsum_testkit::with_data!(bank, federated_fcm, ffcf, g2);

@@ -106,7 +106,7 @@ fn more_clusters_than_rows_is_an_error() {
     let start = Centres::from_rows(&[vec![0.0, 0.0], vec![1.0, 1.0]]).unwrap();
     let fcm = Algorithm::Fcm { m: 2.0, epsilon: 0.0, max_rounds: ROUNDS };
     let error = pooled::plain_federated(&mut recipe(fcm, &start).run(&domain(), 2).unwrap(), &sites).unwrap_err();
-    assert!(matches!(error, Error::TooFewRows { k: 2 }), "{error}");
+    assert!(matches!(error, Error::TooFewRows(2)), "{error}");
 }
 
 proptest! {

@@ -1,5 +1,5 @@
 //! What a run with the product's defaults is worth, and whether it says so where it is worth little: the objective against the best
-//! of 20 pooled starts, a known K from a range, and planted troubles beside clean data.
+//! of 20 pooled starts, and planted troubles beside clean data.
 //!
 //! The recipes are those that `veilsum demo` and `plan new` make where nothing but the method and K is said, for ten sites.
 
@@ -123,7 +123,6 @@ pub(super) fn run(settings: &Settings) -> Result<Report, ExperimentError> {
     let seeds: Vec<u64> = (1..=if settings.quick { 1 } else { 5 }).collect();
     let sets = sets(settings)?;
     starts(&mut report, &sets, &seeds)?;
-    known(&mut report, settings, &sets, &seeds)?;
     planted(&mut report)?;
     clean(&mut report, if settings.quick { 12 } else { 50 })?;
     Ok(report)
@@ -186,54 +185,6 @@ fn starts(report: &mut Report, sets: &[Set], seeds: &[u64]) -> Result<(), Experi
     let line = line("share of runs that are further off and do not warn").plain(share(silent));
     report.lines.push(line.at_most(share(silent), 0.2, "good, or it says so; of iris a cell has few rows"));
     Ok(())
-}
-
-/// A known K, chosen from a range by the default index.
-fn known(report: &mut Report, settings: &Settings, sets: &[Set], seeds: &[u64]) -> Result<(), ExperimentError> {
-    let mut ranges: Vec<(&Set, Clusters)> = Vec::new();
-    let g2 = g2(settings)?;
-    for set in sets.iter().chain(&g2) {
-        match set.name.as_str() {
-            "s-set1" => ranges.push((set, Clusters { min: 8, max: 20 })),
-            "five Gaussians" | "xclara" => ranges.push((set, Clusters { min: 1, max: 9 })),
-            name if name.starts_with("g2-") => ranges.push((set, Clusters { min: 1, max: 6 })),
-            _ => {}
-        }
-    }
-    let (mut right, mut silent, mut all) = (0, 0, 0);
-    for method in ["fcm", "kmeans"] {
-        for (set, clusters) in &ranges {
-            let sites = set.dealt(SITES)?;
-            let runs = each(seeds, |seed| judged(&usual(method, *clusters, 100 * seed), set, &sites))?;
-            let chosen: Vec<u32> = runs.iter().map(|(outcome, _)| outcome.centres.k() as u32).collect();
-            let doubts = |found: &[Warning]| {
-                found.iter().any(|warning| matches!(warning.name, "indices-disagree" | "no-clear-k" | "k-at-border"))
-            };
-            right += chosen.iter().filter(|k| **k == set.k).count();
-            silent += runs.iter().zip(&chosen).filter(|(run, k)| **k != set.k && !doubts(&run.1)).count();
-            all += runs.len();
-            let said = runs.iter().map(|run| names(&run.1)).find(|said| !said.is_empty()).unwrap_or_default();
-            let range = format!("K = {} from {} to {}; {said}", set.k, clusters.min, clusters.max);
-            let line = Line::new(format!("{method}, {}", set.name), range, 1);
-            report.lines.push(line.plain(chosen.iter().map(|k| f64::from(*k)).collect::<Sample>()));
-        }
-    }
-    let share = |of: usize| of as f64 / all as f64;
-    let line = |what: &str| Line::new("every range", what, 3);
-    report.lines.push(line("share of runs that choose the known K").plain(share(right)));
-    let line = line("share of runs that choose another K and do not doubt it").plain(share(silent));
-    report.lines.push(line.at_most(share(silent), 0.1, "right, or it says so"));
-    Ok(())
-}
-
-/// Two clusters that do not overlap, in 2, 8 and 64 columns.
-fn g2(settings: &Settings) -> Result<Vec<Set>, ExperimentError> {
-    let Ok(folder) = Folder::new(settings, "defaults") else { return Ok(Vec::new()) };
-    let names: &[&str] = match settings.quick {
-        true => &["g2-2-20"],
-        false => &["g2-2-10", "g2-2-30", "g2-2-50", "g2-8-20", "g2-8-40", "g2-64-20", "g2-64-40"],
-    };
-    names.iter().map(|name| Set::new(*name, folder.labelled(&format!("g2/{name}.csv"))?.rows, 2)).collect()
 }
 
 /// Normal clusters: `rows` each around these means, all columns with this deviation.

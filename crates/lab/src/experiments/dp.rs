@@ -63,43 +63,28 @@ pub fn xclara_like(
 ) -> Result<(Domain, Vec<Prepared>, Vec<usize>), ExperimentError> {
     const MIDDLES: [[f64; 2]; 3] = [[-0.6, -0.45], [0.05, 0.65], [0.55, -0.5]];
     let mut stream = Stream::new(seed, b"veilsum like xclara     ");
-    let (mut values, mut labels) = (Vec::new(), Vec::new());
+    let (mut parts, mut labels) = (vec![Vec::new(); sites], vec![Vec::new(); sites]);
     for row in 0..rows {
         let label = row % MIDDLES.len();
-        let place = stream.normal_pair();
-        values.extend(MIDDLES[label].iter().zip(place).map(|(middle, x)| (middle + 0.13 * x).clamp(-1.0, 1.0)));
-        labels.push(label);
+        let near = MIDDLES[label].iter().zip(stream.normal_pair());
+        parts[row % sites].extend(near.map(|(middle, x)| (middle + 0.13 * x).clamp(-1.0, 1.0)));
+        labels[row % sites].push(label);
     }
     let domain = Domain::new(vec![-1.0; 2], vec![1.0; 2], Scaling::None)?;
-    let (sites, labels) = dealt(&Rows::new(values, 2)?, &labels, &domain, sites)?;
-    Ok((domain, sites, labels))
+    let parts = parts.into_iter().map(|part| Rows::new(part, 2)).collect::<Result<Vec<_>, _>>()?;
+    let sites = harness::prepared(&parts, &domain)?;
+    Ok((domain, sites, labels.concat()))
 }
-
-/// Rows in their order dealt to sites one by one, and the labels in the order of the sites.
-pub(super) fn dealt(
-    rows: &Rows,
-    labels: &[usize],
-    domain: &Domain,
-    sites: usize,
-) -> Result<(Vec<Prepared>, Vec<usize>), ExperimentError> {
-    let (mut parts, mut of) = (vec![Vec::new(); sites], vec![Vec::new(); sites]);
-    for (i, row) in rows.iter().enumerate() {
-        parts[i % sites].extend_from_slice(row);
-        of[i % sites].push(labels[i]);
-    }
-    let parts = parts.into_iter().map(|part| Rows::new(part, rows.columns())).collect::<Result<Vec<_>, _>>()?;
-    Ok((harness::prepared(&parts, domain)?, of.concat()))
-}
-
-/// Sites of a cohort of 20 in all, of which all answer and 6 may collude.
-pub(super) const SITES: usize = 20;
-pub(super) const PLAN: Plan = Plan { honest: 14, step_bits: 20 };
 
 #[cfg(test)]
 mod tests {
     use veilsum_cluster::{Algorithm, method::Seeding, metrics, privacy::Noise};
 
     use super::*;
+
+    /// Sites of a cohort of 20 in all, of which all answer and 6 may collude.
+    const SITES: usize = 20;
+    const PLAN: Plan = Plan { honest: 14, step_bits: 20 };
 
     #[test]
     fn noise_of_epsilon_1_costs_nothing_on_three_clear_clusters() {

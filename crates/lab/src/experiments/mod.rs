@@ -12,7 +12,6 @@ mod federated_fcm;
 mod ffcf;
 mod ffcm;
 mod fkm;
-mod forecast;
 mod g2;
 mod harness;
 mod legacy;
@@ -27,7 +26,7 @@ mod settings;
 use std::time::Instant;
 
 pub use data::{DEFAULT_FOLDER, Folder};
-pub use print::text;
+pub use print::{HEAD, text};
 pub use report::{Line, Report, Sample, Verdict};
 pub use settings::{ExperimentError, Settings};
 pub use veilsum_charts::Chart;
@@ -43,7 +42,7 @@ pub struct Experiment {
 }
 
 /// All experiments, in the order in which they are run.
-pub const ALL: [Experiment; 10] = [
+pub const ALL: [Experiment; 9] = [
     Experiment {
         name: "defaults",
         about: "runs with defaults against the best of 20 pooled starts; warnings where there is trouble",
@@ -64,7 +63,6 @@ pub const ALL: [Experiment; 10] = [
         about: "default runs with noise against the best of 20 pooled starts",
         run: noisy_defaults::run,
     },
-    Experiment { name: "forecast", about: "how often noise loses a cluster, forecast and in runs", run: forecast::run },
     Experiment { name: "fkm", about: "the grid of federated k-means (Garst & Reinders 2024)", run: fkm::run },
 ];
 

@@ -2,7 +2,8 @@
 
 use super::{Report, Sample, Verdict};
 
-const HEAD: [&str; 6] = ["setting", "measure", "printed", "plain", "masked", "verdict"];
+/// What the cells of a line are.
+pub const HEAD: [&str; 6] = ["setting", "measure", "printed", "plain", "masked", "verdict"];
 
 /// The report as a table, notes first.
 pub fn text(report: &Report) -> String {
@@ -10,23 +11,17 @@ pub fn text(report: &Report) -> String {
     for note in &report.notes {
         out.push_str(&format!("  note: {note}\n"));
     }
-    let number = |sample: &Option<Sample>, digits: usize| match sample {
-        Some(sample) if sample.len() > 1 => {
-            format!("{} ± {}", value(sample.mean(), digits), value(sample.sd(), digits))
-        }
-        Some(sample) => value(sample.mean(), digits),
-        None => "-".to_owned(),
+    let number = |sample: &Sample, digits: usize| match sample.len() {
+        0 | 1 => value(sample.mean(), digits),
+        _ => format!("{} ± {}", value(sample.mean(), digits), value(sample.sd(), digits)),
     };
     let mut table: Vec<[String; 6]> = vec![HEAD.map(str::to_owned)];
     for line in &report.lines {
-        let verdict = match &line.verdict {
-            Verdict::Shown => String::new(),
-            Verdict::Ok(why) if line.item > 0 => why.clone(),
-            Verdict::Ok(_) => "ok".to_owned(),
-            Verdict::Off(why) => format!("OFF: {why}"),
-        };
-        let (plain, masked) = (number(&line.plain, line.digits), number(&line.masked, line.digits));
-        table.push([line.setting.clone(), line.measure.clone(), line.printed.clone(), plain, masked, verdict]);
+        let mut cells = line.cells("-", number);
+        if line.item == 0 && matches!(line.verdict, Verdict::Ok(_)) {
+            cells[5] = "ok".to_owned();
+        }
+        table.push(cells);
     }
     let width = |column: usize| table.iter().map(|row| row[column].chars().count()).max().unwrap_or(0);
     let widths: Vec<usize> = (0..5).map(width).collect();

@@ -73,6 +73,17 @@ pub enum Verdict {
     Off(String),
 }
 
+impl Verdict {
+    /// In a word, and why.
+    pub fn parts(&self) -> (Option<&'static str>, Option<&str>) {
+        match self {
+            Verdict::Shown => (None, None),
+            Verdict::Ok(why) => (Some("ok"), Some(why)),
+            Verdict::Off(why) => (Some("off"), Some(why)),
+        }
+    }
+}
+
 /// One line of a table.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Line {
@@ -156,6 +167,17 @@ impl Line {
     /// Demands a condition.
     pub fn holds(self, met: bool, why: &str) -> Self {
         self.judged(met, why.to_owned(), "does not hold".to_owned())
+    }
+
+    /// Its cells for people; `none` stands where nothing was measured.
+    pub fn cells(&self, none: &str, number: impl Fn(&Sample, usize) -> String) -> [String; 6] {
+        let measured = |of: &Option<Sample>| of.as_ref().map_or(none.to_owned(), |of| number(of, self.digits));
+        let verdict = match self.verdict.parts() {
+            (Some("off"), Some(why)) => format!("OFF: {why}"),
+            (_, why) => why.unwrap_or_default().to_owned(),
+        };
+        let (plain, masked) = (measured(&self.plain), measured(&self.masked));
+        [self.setting.clone(), self.measure.clone(), self.printed.clone(), plain, masked, verdict]
     }
 
     fn judged(mut self, met: bool, why: String, off: String) -> Self {
