@@ -7,7 +7,7 @@ use std::path::PathBuf;
 use clap::Args;
 use serde_json::json;
 use veilsum_node::{
-    cost::{Cost, counted},
+    cost::Cost,
     documents::{self, Federation, Reading, SitePolicy, policy_of, reading_of, roster_fingerprint},
     dp,
     error::Failure,
@@ -17,6 +17,7 @@ use veilsum_node::{
 };
 
 use crate::{
+    plan::to_text,
     verb::Verb,
     words::{self, columns_of, totals_tell},
 };
@@ -293,47 +294,16 @@ impl Report {
             "Rows have to be deleted: the site removes them and declares it (`veilsum ledger changed`). What earlier totals say stays said.",
         ]);
         text.paragraph(&format!("Who is told, by whom, within which time: {BLANK}"));
-        if !self.cost.warnings.is_empty() {
-            text.paragraph("What `veilsum plan check` warns of under this plan:");
-            text.list(&self.cost.warnings);
-        }
     }
 
     fn protection(&self, text: &mut Text) {
-        let (cost, terms) = (&self.cost, &self.federation.terms);
         text.part("What protects it");
-        let noise = self.federation.work.recipe.noise.as_ref();
-        text.table(
-            &["measure", "under this plan"],
-            [
-                [
-                    "masks".to_owned(),
-                    format!(
-                        "between all pairs of {}; a total opens with the shares of {}",
-                        counted(cost.sites, "site"),
-                        cost.threshold
-                    ),
-                ],
-                ["sites in a total".to_owned(), format!("{} at least", cost.drawn)],
-                ["blocks".to_owned(), cost.blocks.clone()],
-                [
-                    "colluding sites".to_owned(),
-                    format!(
-                        "{} beside the coordinator are withstood; the plan supposes {}",
-                        cost.withstands, cost.colluders
-                    ),
-                ],
-                [
-                    "rows".to_owned(),
-                    format!("{} in all at least, {} at one site at most", terms.min_total_rows, terms.max_rows),
-                ],
-                [
-                    "opened totals".to_owned(),
-                    "every site recomputes every total and refuses questions that do not follow from it".to_owned(),
-                ],
-                ["noise".to_owned(), noise.map_or("none: totals are exact".to_owned(), |noise| noise.promise())],
-            ],
+        text.paragraph(
+            "Every site recomputes every total, and refuses questions that do not follow from it. What `veilsum plan check` says of this plan:",
         );
+        let form = self.federation.form().ok();
+        let privacy = form.and_then(|form| dp::Privacy::of(&self.federation.work, &form));
+        text.list(to_text(&self.federation, &self.cost, privacy.as_ref()).lines());
         text.paragraph(&format!("What this site demands for itself ({}):", self.policy_from));
         let keys = serde_json::to_value(&self.site).unwrap_or_default();
         let keys = keys.as_object().into_iter().flatten().map(|(key, value)| [key.clone(), value.to_string()]);

@@ -25,28 +25,10 @@ pub(crate) struct Display {
     told: Instant,
 }
 
-/// Whether an event is told in a line of its own.
+/// Whether an event is told in a line of its own. A site that comes late, or never, is named where it is waited for.
 pub(crate) fn is_told(progress: &Progress) -> bool {
-    match progress {
-        Progress::Ready { .. }
-        | Progress::Lost { .. }
-        | Progress::Waiting { .. }
-        | Progress::Connected { .. }
-        | Progress::Dialling { .. } => true,
-        // A site that comes late, or never, is named where it is waited for.
-        Progress::Begins { .. }
-        | Progress::Asked { .. }
-        | Progress::Answers { .. }
-        | Progress::Round { .. }
-        | Progress::Moved { .. }
-        | Progress::Judged { .. }
-        | Progress::Bytes { .. }
-        | Progress::Ended
-        | Progress::Came { .. }
-        | Progress::Left { .. }
-        | Progress::TurnedAway { .. }
-        | Progress::Answered { .. } => false,
-    }
+    use Progress::{Connected, Dialling, Lost, Ready, Waiting};
+    matches!(progress, Ready { .. } | Lost { .. } | Waiting { .. } | Connected { .. } | Dialling { .. })
 }
 
 impl Display {

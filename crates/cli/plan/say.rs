@@ -52,7 +52,7 @@ pub(super) fn say(federation: &Federation, path: &Path, written: bool, json: boo
 }
 
 /// What a plan asks, in numbers.
-pub(super) fn to_text(federation: &Federation, cost: &Cost, privacy: Option<&Privacy>) -> String {
+pub(crate) fn to_text(federation: &Federation, cost: &Cost, privacy: Option<&Privacy>) -> String {
     let (terms, work) = (&federation.terms, &federation.work);
     let numbers = work.columns.iter().map(|c| format!("{} {} to {}", c.name, c.lower, c.upper));
     let named = work.categorical.iter().map(|c| format!("{} one of {}", c.column, c.categories.join(", ")));
