@@ -201,7 +201,7 @@ fn a_member_of_another_wire_version_is_told_whose_turn_it_is_to_update() {
                 sender.send(&Egress::foreign(&frame)).await.expect("a frame that is sent");
                 receiver.recv().await
             });
-            let Err(CarrierError::Closed { reason }) = answer else { panic!("{answer:?}") };
+            let Err(CarrierError::Closed(reason)) = answer else { panic!("{answer:?}") };
             let turn = format!(
                 "wire version {version} met wire version {VERSION}: the program of wire version {older} is the older one, and has to be updated"
             );

@@ -515,7 +515,7 @@ fn a_flood_of_strangers_does_not_keep_out_who_knocked_before() {
         while let Some(ended) = tasks.join_next().await {
             match ended.expect("no panic") {
                 Ok(Some(_)) => answered += 1,
-                Err(CarrierError::Closed { reason }) if reason.contains("does not come first") => inside += 1,
+                Err(CarrierError::Closed(reason)) if reason.contains("does not come first") => inside += 1,
                 _ => {}
             }
         }

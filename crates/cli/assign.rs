@@ -16,7 +16,7 @@ use crate::{
 use veilsum_node::{
     cost::counted,
     documents,
-    error::{Code, Failure},
+    error::Failure,
     files::Growing,
     model::Model,
     table::{self, Table, TableSpec},
@@ -103,7 +103,7 @@ impl AssignArgs {
             return Ok(top);
         }
         let what = format!("--top {top}: the model has {}", counted(clusters, "cluster"));
-        Err(Failure::new(Code::Usage, what, format!("say --top {clusters} at most")))
+        Err(Failure::usage(what, format!("say --top {clusters} at most")))
     }
 
     /// What is read may not be what is written: rows would be gone, or memberships read as rows the next time.
@@ -114,8 +114,7 @@ impl AssignArgs {
                 return Ok(());
             }
             let (out, data) = (self.out.display(), self.data.display());
-            return Err(Failure::new(
-                Code::Usage,
+            return Err(Failure::usage(
                 format!("--out {out}: it is among the files of --data {data}, and would be read as rows the next time"),
                 "name a file elsewhere with --out",
             ));
@@ -124,8 +123,7 @@ impl AssignArgs {
         let read = rows.iter().chain([&self.model]).chain(&self.policy);
         match read.into_iter().find(|file| file.canonicalize().is_ok_and(|file| file == out)) {
             None => Ok(()),
-            Some(file) => Err(Failure::new(
-                Code::Usage,
+            Some(file) => Err(Failure::usage(
                 format!("--out {}: {} is read, and would be overwritten", self.out.display(), file.display()),
                 "name another file with --out",
             )),
@@ -137,7 +135,7 @@ impl AssignArgs {
         let said = self.rows.over(&spec.rules)?;
         if !said.filter.conditions().is_empty() || said.missing.is_some() {
             let what = "--rows: every row is given memberships, so that neither filter nor missing leaves one out here";
-            return Err(Failure::new(Code::Usage, what, "take it out, or give a file without these rows"));
+            return Err(Failure::usage(what, "take it out, or give a file without these rows"));
         }
         Ok(TableSpec { label: self.id.clone(), rules: said.into(), ..spec })
     }

@@ -2,7 +2,7 @@
 
 use veilsum_node::{
     documents::{Columns, USUAL_WEIGHT},
-    error::{Code, Failure},
+    error::Failure,
     plan::{Categorical, Column},
     table::spelling::normal,
 };
@@ -57,7 +57,7 @@ pub(crate) fn of_plan(
     if wanted.is_empty() {
         return known.ok_or_else(|| {
             let next = "name every column with --column NAME=LOW:HIGH, or a file of them with --columns FILE";
-            Failure::new(Code::Usage, "no column is named, and there is no columns.toml", next)
+            Failure::usage("no column is named, and there is no columns.toml", next)
         });
     }
     let (known_numbers, known_categorical) = known.unwrap_or_default();
@@ -75,7 +75,7 @@ pub(crate) fn of_plan(
         if numbers.len() + categorical.len() == before {
             let name = one.name();
             let what = format!("--column {name}: no range and no categories are given, and no columns.toml has it");
-            return Err(Failure::new(Code::Usage, what, FORM));
+            return Err(Failure::usage(what, FORM));
         }
     }
     Ok((numbers, categorical))

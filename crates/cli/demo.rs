@@ -22,7 +22,7 @@ use crate::{
 use veilsum_node::{
     cost::first_centres,
     documents::{self, Federation, SitePolicy},
-    error::{Code, Failure},
+    error::Failure,
     files,
     loopback::{self, LoopbackConfig, LoopbackRun, LoopbackSite},
     plan::{Categorical, Clusters, Judge, OutOfBox, PlanSpec, Unit},
@@ -73,7 +73,7 @@ impl DemoArgs {
         let set = Settings::read(&self.what.set)?;
         let categorical: Vec<_> = self.what.columns.iter().filter_map(|column| column.categorical(&set)).collect();
         // Before any row is read with them.
-        let wrong = |why| Failure::new(Code::Usage, why, "correct --column, or the weight");
+        let wrong = |why| Failure::usage(why, "correct --column, or the weight");
         veilsum_node::columns::check(&[], &categorical).map_err(wrong)?;
         let clips = set.out_of_box.map_or(!self.what.exact, |of| of == OutOfBox::Clip);
         let source = self.source(&self.what.columns, categorical, clips, None)?;
@@ -95,7 +95,7 @@ impl DemoArgs {
         if u64::from(k.min) > all {
             let what =
                 format!("K = {} clusters from {all} rows: there must be at least as many rows as clusters", k.min);
-            return Err(Failure::new(Code::Usage, what, "choose a smaller --k"));
+            return Err(Failure::usage(what, "choose a smaller --k"));
         }
         let exact = self.what.exact;
         let set = &mut choices.set;
@@ -177,7 +177,7 @@ impl Verb for DemoArgs {
         let work = federation.work.as_ref();
         if work.recipe.noise.is_some_and(|noise| matches!(noise.unit, Unit::Person { .. })) {
             let what = "the demonstration does not know which rows are of one person (rows_per_person)";
-            return Err(Failure::new(Code::Usage, what, "leave it out here; `veilsum plan new` takes it"));
+            return Err(Failure::usage(what, "leave it out here; `veilsum plan new` takes it"));
         }
         let domain = work.domain()?;
         let prepared =

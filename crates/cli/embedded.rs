@@ -31,7 +31,7 @@ fn parsed<A: Args + FromArgMatches>(name: &'static str, options: Options) -> Res
     command.try_get_matches_from(options).and_then(|found| A::from_arg_matches(&found)).map_err(|e| {
         let words = e.to_string();
         let words = words.trim_start_matches("error: ").split("\n\n").next().unwrap_or_default();
-        Failure::new(Code::Usage, words, format!("see `veilsum {name} --help-all`"))
+        Failure::usage(words, format!("see `veilsum {name} --help-all`"))
     })
 }
 
@@ -154,7 +154,7 @@ pub async fn simulate(federation: &Federation, rows: Vec<Vec<f64>>, consent: &Co
     let names: Vec<String> = federation.roster.sites.iter().map(|member| member.name.clone()).collect();
     if rows.len() != names.len() {
         let what = format!("{} sites are on the roster, and rows of {} were given", names.len(), rows.len());
-        return Err(Failure::new(Code::Usage, what, "give the rows of every site, in the order of the roster"));
+        return Err(Failure::usage(what, "give the rows of every site, in the order of the roster"));
     }
     let columns = federation.work.domain()?.columns();
     let site = |(name, values): (&String, Vec<f64>)| {

@@ -188,7 +188,7 @@ impl Verb for FederationArgs {
                 };
                 if let (Role::Site, Some((party, _))) = (args.role, args.parties.iter().find(|(_, at)| at.is_some())) {
                     let what = format!("{party} is invited as a site, which nobody calls");
-                    return Err(Failure::new(Code::Usage, what, "leave its address out, or say --role intermediary"));
+                    return Err(Failure::usage(what, "leave its address out, or say --role intermediary"));
                 }
                 let parties: Vec<_> = args.parties.iter().map(|party| (party.clone(), role)).collect();
                 invite(&args.at.folder, &parties, (args.days, SERVE), json)
@@ -204,11 +204,10 @@ fn create(args: &CreateArgs, json: bool) -> Result<(), Failure> {
     let folder = &args.at.folder;
     let usage = |f: Failure| Failure { code: Code::Usage, ..f };
     for name in [&args.name, &args.party] {
-        check_name(name)
-            .map_err(|why| Failure::new(Code::Usage, why, "a name has letters, digits, `-`, `_` and `.`"))?;
+        check_name(name).map_err(|why| Failure::usage(why, "a name has letters, digits, `-`, `_` and `.`"))?;
     }
     if args.listen.is_empty() {
-        return Err(Failure::new(Code::Usage, "the address is empty", "say --listen HOST:PORT"));
+        return Err(Failure::usage("the address is empty", "say --listen HOST:PORT"));
     }
     check_address(&args.listen).map_err(usage)?;
     let list = GuestList::within(folder);
@@ -316,9 +315,8 @@ fn approve(args: &ApproveArgs, json: bool) -> Result<(), Failure> {
         };
         let said = match parse_answer(&said)? {
             Some(reply) => Ok(reply),
-            None => Err(joining::Code::parse(&said).map_err(|why| {
-                Failure::new(Code::Usage, format!("{name}: {why}"), "type all digits as they are read to you")
-            })?),
+            None => Err(joining::Code::parse(&said)
+                .map_err(|why| Failure::usage(format!("{name}: {why}"), "type all digits as they are read to you"))?),
         };
         given.push((name, said));
     }
@@ -376,8 +374,7 @@ fn compared(list: &mut GuestList, name: &str, code: &joining::Code) -> Result<()
 /// Asks for the digits, without showing those that are expected.
 fn ask(party: &str) -> Result<String, Failure> {
     if !somebody_is_there() {
-        return Err(Failure::new(
-            Code::Usage,
+        return Err(Failure::usage(
             format!("the digits of {party} are missing"),
             format!("let its operator read them to you by telephone: veilsum federation approve {party}=DIGITS"),
         ));

@@ -80,15 +80,15 @@ impl Verb for JoinArgs {
         match (invitation.role, address.is_empty()) {
             (Role::Intermediary, true) => {
                 let what = format!("{} is invited as intermediary, and the sites must reach it", invitation.party);
-                return Err(Failure::new(Code::Usage, what, "say where: --address HOST:PORT"));
+                return Err(Failure::usage(what, "say where: --address HOST:PORT"));
             }
             (Role::Intermediary, false) if args.data.is_some() => {
                 let what = format!("{} is invited as intermediary, which has no rows", invitation.party);
-                return Err(Failure::new(Code::Usage, what, "leave --data out"));
+                return Err(Failure::usage(what, "leave --data out"));
             }
             (Role::Site, false) => {
                 let what = format!("{} is invited as a site, which only dials out", invitation.party);
-                return Err(Failure::new(Code::Usage, what, "leave --address out"));
+                return Err(Failure::usage(what, "leave --address out"));
             }
             _ => {}
         }

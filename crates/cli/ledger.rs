@@ -24,7 +24,7 @@ use crate::{
 use veilsum_node::{
     cost::counted,
     documents::{fingerprint, header_of, load_federation, load_identity, origin_of, policy_of},
-    error::{Code, Failure},
+    error::Failure,
     plan::Categorical,
     release::{Data, Known, Left},
     store::{
@@ -80,10 +80,10 @@ impl Verb for LedgerArgs {
     fn run(&self, json: bool) -> Result<(), Failure> {
         if self.data.is_some() && !matches!(self.what, What::Changed | What::Separate) {
             let what = "rows are looked at for a declaration alone";
-            return Err(Failure::new(Code::Usage, what, "leave --data out, or say `changed` or `separate`"));
+            return Err(Failure::usage(what, "leave --data out, or say `changed` or `separate`"));
         }
         if self.run.is_some() && self.what != What::Forget {
-            return Err(Failure::new(Code::Usage, "a run is named to be forgotten alone", "say `forget RUN`"));
+            return Err(Failure::usage("a run is named to be forgotten alone", "say `forget RUN`"));
         }
         match self.what {
             What::Forget => forget(self, self.run.as_deref().unwrap_or(Path::new(".")), json),

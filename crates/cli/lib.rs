@@ -183,7 +183,7 @@ pub fn call(args: impl IntoIterator<Item = OsString>) -> Result<Value, Failure> 
     if printed.is_empty() {
         return Ok(Value::Null);
     }
-    serde_json::from_slice(&printed).map_err(|e| Failure::new(Code::Internal, e, "this is a defect, please report it"))
+    serde_json::from_slice(&printed).map_err(|e| Failure::defect(e))
 }
 
 /// Goes on with another command, in the place of the one that was typed.
@@ -222,7 +222,7 @@ fn wrong_arguments(error: &clap::Error, args: impl Iterator<Item = OsString>) ->
         (_, Some(tip)) => format!("{}, or see `{name} --help`", tip.split_whitespace().collect::<Vec<_>>().join(" ")),
         _ => format!("see `{name} --help`"),
     };
-    Failure::new(Code::Usage, message.join(" "), next)
+    Failure::usage(message.join(" "), next)
 }
 
 fn log_to_stderr(verbose: u8) {

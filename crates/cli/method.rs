@@ -14,7 +14,7 @@ use veilsum_node::{
     columns::names,
     documents::Federation,
     dp::Privacy,
-    error::{Code, Failure},
+    error::Failure,
     plan::{Categorical, Column, OutOfBox, PlanSpec},
     table,
 };
@@ -281,7 +281,7 @@ pub(crate) fn useful(federation: &Federation) -> Result<(), Failure> {
 }
 
 fn usage<T>(what: impl std::fmt::Display, next: &str) -> Result<T, Failure> {
-    Err(Failure::new(Code::Usage, what, next))
+    Err(Failure::usage(what, next))
 }
 
 fn parse_method(text: &str) -> Result<&'static About, String> {
@@ -313,6 +313,7 @@ mod tests {
     use clap::Parser;
 
     use super::*;
+    use veilsum_node::error::Code;
 
     #[derive(Parser)]
     struct Line {

@@ -106,7 +106,7 @@ fn as_they_are(rules: &RowRules) -> Result<(), Failure> {
     );
     let next = "name the file of rows in place of them; or do it in the program, hand over rows as they are to be answered from, and take \
                 these keys out of [rows]";
-    Err(Failure::new(Code::Usage, what, next))
+    Err(Failure::usage(what, next))
 }
 
 /// Which way links take.

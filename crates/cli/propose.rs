@@ -211,8 +211,7 @@ fn told(lines: &[Line]) -> String {
 fn enough(args: &ProposeArgs, federation: &Federation) -> Result<(), Failure> {
     let sites = &federation.roster.sites;
     if let Some(other) = args.without.iter().find(|name| !sites.iter().any(|site| site.name == **name)) {
-        return Err(Failure::new(
-            Code::Usage,
+        return Err(Failure::usage(
             format!("{other} is no site of the roster"),
             "see the names: veilsum verify roster.toml",
         ));

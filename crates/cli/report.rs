@@ -6,7 +6,7 @@ use clap::Args;
 use serde_json::json;
 use veilsum_node::{
     documents,
-    error::{Code, Failure},
+    error::Failure,
     files,
     report::page::{self, Own, Reported},
 };
@@ -67,7 +67,7 @@ impl Verb for ReportArgs {
             (Some(place), Some(_)) if *place == shared => {
                 // Whoever sends the report without looking would send rows.
                 let what = format!("{}: this is the place of the report without rows", place.display());
-                return Err(Failure::new(Code::Usage, what, "name another file with --html, or leave it out"));
+                return Err(Failure::usage(what, "name another file with --html, or leave it out"));
             }
             (Some(place), _) => place.clone(),
             (None, Some(_)) => {

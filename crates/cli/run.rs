@@ -9,7 +9,7 @@ pub(crate) mod standby;
 
 use veilsum_node::{
     documents::GuestList,
-    error::{Code, Failure},
+    error::Failure,
     report,
     role::{
         server,
@@ -58,7 +58,7 @@ impl Verb for RunArgs {
         self.fits(id)?;
         if id == PartyId::Coordinator {
             let what = format!("{}: this coordinator has invited nobody from here", self.folder.display());
-            return Err(Failure::new(Code::Usage, what, "found the federation here: veilsum federation create"));
+            return Err(Failure::usage(what, "found the federation here: veilsum federation create"));
         }
         standby::stand_by(self, matches!(id, PartyId::Site(_)), json)
     }

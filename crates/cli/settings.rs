@@ -8,12 +8,7 @@ use veilsum_cluster::{
     algorithm::{ALGORITHMS, Options},
     method::{Clusters, Pick, Scale, Stop},
 };
-use veilsum_node::{
-    documents::PLAN_KEYS,
-    error::{Code, Failure},
-    plan::Judge,
-    table::nearest,
-};
+use veilsum_node::{documents::PLAN_KEYS, error::Failure, plan::Judge, table::nearest};
 
 /// Settings; what is not set has a default where it is used.
 #[derive(Deserialize, Debug, Clone, Default)]
@@ -128,7 +123,7 @@ impl Settings {
         let own = [settings.block_size, settings.threshold, settings.colluders];
         if settings.on_loss.is_some() && own.iter().any(Option::is_some) {
             let what = "on_loss=block sets block_size, threshold and colluders itself";
-            return Err(Failure::new(Code::Usage, what, "leave on_loss out, or the others"));
+            return Err(Failure::usage(what, "leave on_loss out, or the others"));
         }
         Ok(settings)
     }
@@ -145,8 +140,7 @@ pub(crate) fn unread(
     clusters: Clusters,
     noisy: bool,
 ) -> Result<(), Failure> {
-    let refused =
-        |key: &str, why: String, next: String| Err(Failure::new(Code::Usage, format!("--set {key}: {why}"), next));
+    let refused = |key: &str, why: String, next: String| Err(Failure::usage(format!("--set {key}: {why}"), next));
     let describes = algorithm.traits().describes.is_some();
     for key in words.iter().map(|word| key_of(word)) {
         let leave = || "leave it out, or choose what it is for".to_owned();
@@ -213,17 +207,18 @@ fn wrong(word: &str, why: &str) -> Failure {
     let key = key_of(word);
     if let Some((_, says)) = known().find(|(known, _)| *known == key) {
         let why = why.lines().next().unwrap_or_default();
-        return Failure::new(Code::Usage, format!("--set {word}: {why}"), format!("{key}: {says}"));
+        return Failure::usage(format!("--set {word}: {why}"), format!("{key}: {says}"));
     }
     let near = nearest(key, known().map(|(known, _)| known));
     let mut keys: Vec<&str> = known().map(|(known, _)| known).collect();
     keys.sort_by_key(|key| near != Some(*key));
-    Failure::new(Code::Usage, format!("--set {word}: there is no such setting"), format!("set {}", keys.join(", ")))
+    Failure::usage(format!("--set {word}: there is no such setting"), format!("set {}", keys.join(", ")))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use veilsum_node::error::Code;
 
     fn read(words: &[&str]) -> Result<Settings, Failure> {
         Settings::read(&words.iter().map(|word| (*word).to_owned()).collect::<Vec<_>>())

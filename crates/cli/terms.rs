@@ -46,7 +46,7 @@ fn terms(choices: &Choices<'_>, roster: &Roster, work: &PlanSpec) -> Result<Term
             let what = format!("{sites} sites are too few for a run that goes on without one of three blocks");
             let next =
                 "leave on_loss=block out: the run then waits for a site that is lost, or is finished from what is out";
-            Failure::new(Code::Usage, what, next)
+            Failure::usage(what, next)
         })?;
     }
     if set.min_sites.is_none() {

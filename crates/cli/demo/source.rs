@@ -7,7 +7,7 @@ pub(super) use veilsum_cluster::synthetic::DEFAULT_START_SEED;
 use veilsum_node::{
     agreed::check_sites,
     cost::counted,
-    error::{Code, Failure},
+    error::Failure,
     loopback::LoopbackSite,
     plan::{Categorical, Column, Scaling},
     release::{ClusterError, Domain, Rows},
@@ -73,7 +73,7 @@ pub(super) fn example(wish: &Wish<'_>) -> Result<Source, Failure> {
         || wish.columns.iter().eq(&columns.iter().cloned().map(Wanted::Number).collect::<Vec<_>>());
     if !own || !wish.categorical.is_empty() {
         let what = "the generated example has the columns x and y from -1 to 2";
-        return Err(Failure::new(Code::Usage, what, "give the rows of other columns with --data FILE.csv"));
+        return Err(Failure::usage(what, "give the rows of other columns with --data FILE.csv"));
     }
     let named = |(i, site): (usize, synthetic::Site)| LoopbackSite::new(format!("site-{}", i + 1), site.rows);
     let sites: Vec<LoopbackSite> = example.sites.into_iter().enumerate().map(named).collect();
@@ -101,16 +101,14 @@ pub(super) fn from_file(wish: &Wish<'_>, path: &Path, mut rules: RowRules) -> Re
         "iid" => None,
         column if header.iter().any(|of| of == column) => Some(column.to_owned()),
         other => {
-            return Err(Failure::new(
-                Code::Usage,
+            return Err(Failure::usage(
                 format!("--split {other:?}: the file has no such column"),
                 format!("write iid, or one of {}", header.join(", ")),
             ));
         }
     };
     if let Some(column) = wish.columns.iter().map(Wanted::name).find(|column| !header.iter().any(|h| h == column)) {
-        return Err(Failure::new(
-            Code::Usage,
+        return Err(Failure::usage(
             format!("--column {column:?}: {} has no such column", path.display()),
             format!("the file has {}", header.join(", ")),
         ));
@@ -118,8 +116,7 @@ pub(super) fn from_file(wish: &Wish<'_>, path: &Path, mut rules: RowRules) -> Re
     let category = |column: &&String| wish.categorical.iter().any(|of| of.column == **column);
     let is_named = |column: &&String| category(column) || wish.numbers().any(|name| name == column.as_str());
     if let Some(label) = label.as_ref().filter(is_named) {
-        return Err(Failure::new(
-            Code::Usage,
+        return Err(Failure::usage(
             format!("--column {label}: this column is not clustered, because the rows are split by it"),
             "name others, or split the rows another way (--split iid)",
         ));
@@ -157,7 +154,7 @@ pub(super) fn from_file(wish: &Wish<'_>, path: &Path, mut rules: RowRules) -> Re
     let account = table.tally();
     let rows = Rows::new(table.values, d)?;
     let unusable = |e: ClusterError, first: usize| match e {
-        ClusterError::ConstantColumn { column } => Failure::input(
+        ClusterError::ConstantColumn(column) => Failure::input(
             format!(
                 "{}: the column {:?} is constant and says nothing about clusters",
                 path.display(),
@@ -165,7 +162,7 @@ pub(super) fn from_file(wish: &Wish<'_>, path: &Path, mut rules: RowRules) -> Re
             ),
             "name the other columns with --column",
         ),
-        ClusterError::BoundNotUsable { column } => Failure::input(
+        ClusterError::BoundNotUsable(column) => Failure::input(
             format!("{}: the column {:?} has a value beyond 10^150", path.display(), table.columns[first + column]),
             "give the column in another unit, or name the other columns with --column",
         ),
@@ -173,8 +170,7 @@ pub(super) fn from_file(wish: &Wish<'_>, path: &Path, mut rules: RowRules) -> Re
     };
     let parts = match &label {
         Some(column) if wish.sites.is_some() => {
-            return Err(Failure::new(
-                Code::Usage,
+            return Err(Failure::usage(
                 "--sites and --split by a column contradict each other",
                 format!("leave --sites out: every value of {column:?} is a site"),
             ));
@@ -183,10 +179,9 @@ pub(super) fn from_file(wish: &Wish<'_>, path: &Path, mut rules: RowRules) -> Re
         None => split::iid(table.rows, wish.sites.unwrap_or(20), wish.seed.unwrap_or(0)),
     };
     let next = "split into other --sites, or by another column";
-    check_sites(parts.len()).map_err(|e| Failure::new(Code::Usage, e, next))?;
+    check_sites(parts.len()).map_err(|e| Failure::usage(e, next))?;
     if let Some((name, _)) = parts.iter().find(|(_, rows)| rows.is_empty()) {
-        return Err(Failure::new(
-            Code::Usage,
+        return Err(Failure::usage(
             format!("{name} would have no rows: {} rows for {} sites", table.rows, parts.len()),
             "use fewer --sites",
         ));

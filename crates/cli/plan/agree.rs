@@ -72,8 +72,7 @@ pub(super) fn agree(args: &AgreeArgs, json: bool) -> Result<(), Failure> {
         Some(given) => given.clone(),
         None if somebody_is_there() => ask(&mut io::stdin().lock(), &mut io::stderr())?,
         None => {
-            return Err(Failure::new(
-                Code::Usage,
+            return Err(Failure::usage(
                 "nobody sits at a terminal to agree",
                 "read what the plan asks (`veilsum plan check`), and give its fingerprint with --fingerprint",
             ));

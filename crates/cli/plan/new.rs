@@ -22,7 +22,7 @@ use veilsum_node::{
         load_roster, write_plan,
     },
     dp::Privacy,
-    error::{Code, Failure},
+    error::Failure,
 };
 
 /// `veilsum plan new`
@@ -78,7 +78,7 @@ pub(super) fn new(args: &NewArgs, json: bool) -> Result<(), Failure> {
     let usual = args.roster == folder.join("roster.toml") && args.out == folder.join("plan.toml");
     if args.start && !(usual && GuestList::within(folder).exists()) {
         let what = "only roster.toml and plan.toml in the folder of a federation are proposed";
-        return Err(Failure::new(Code::Usage, what, "leave --roster and --out out, or --start"));
+        return Err(Failure::usage(what, "leave --roster and --out out, or --start"));
     }
     sign.write(&federation, &args.out)?;
     if !args.start {
@@ -113,8 +113,7 @@ pub(crate) fn made(args: &NewArgs, roster: Roster, known: Option<Columns>) -> Re
     let set = Settings::read(&args.what.set)?;
     let columns = columns::of_plan(&args.what.columns, &set, known.as_ref())?;
     if !args.what.exact && args.expected_rows.is_none() {
-        return Err(Failure::new(
-            Code::Usage,
+        return Err(Failure::usage(
             "how many rows are expected in all?",
             "say --expected-rows N, from what is public: whether the result can be told from the noise is forecast for as many",
         ));

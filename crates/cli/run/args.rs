@@ -8,7 +8,7 @@ use std::{
 use clap::Args;
 use veilsum_node::{
     documents::{Offered, load_identity, load_roster},
-    error::{Code, Failure},
+    error::Failure,
 };
 use veilsum_proto::roster::PartyId;
 
@@ -109,11 +109,9 @@ impl RunArgs {
         ];
         match unread.iter().find(|(_, _, given)| *given) {
             None => Ok(()),
-            Some((option, why, _)) => Err(Failure::new(
-                Code::Usage,
-                format!("this party is {role}, which {why}"),
-                format!("leave {option} out"),
-            )),
+            Some((option, why, _)) => {
+                Err(Failure::usage(format!("this party is {role}, which {why}"), format!("leave {option} out")))
+            }
         }
     }
 }

@@ -57,13 +57,13 @@ fn told(news: &News) {
              federation approve {party}=DIGITS",
             role.name()
         ),
-        News::Has { party } => crate::tell!("{party} has roster and plan"),
-        News::Here { party } => crate::tell!("{party} stands by"),
+        News::Has(party) => crate::tell!("{party} has roster and plan"),
+        News::Here(party) => crate::tell!("{party} stands by"),
         News::Past { party, number } => crate::tell!(
             "{party} takes no part in run {number} any more, as its own operator was told, and stands by for the next one: where the run waits for \
              it, `veilsum plan stop` ends it"
         ),
-        News::Gone { party } => crate::tell!("{party} does not stand by any more"),
+        News::Gone(party) => crate::tell!("{party} does not stand by any more"),
         News::Answers { party, answer } => crate::tell!("{party}: {answer}"),
         News::Begins { number, folder } => {
             crate::tell!("run {number} goes on; its result will be in {}", folder.display())
@@ -72,9 +72,9 @@ fn told(news: &News) {
             "{party} has taken part in run {number}, which this folder does not know: was it put back from a backup? The next run is counted on \
              from there"
         ),
-        News::Full { why } => crate::tell!("{why}; it is tried again, and nobody is told that a run is over"),
+        News::Full(why) => crate::tell!("{why}; it is tried again, and nobody is told that a run is over"),
         News::Ended { number, how } => crate::tell!("run {number} has ended: {how}"),
         News::TurnedAway { count, why } => crate::tell!("turned away so far: {count}; the last one because: {why}"),
-        News::Unusable { why } => crate::tell!("not handed out: {why}"),
+        News::Unusable(why) => crate::tell!("not handed out: {why}"),
     }
 }

@@ -232,7 +232,7 @@ fn proposed(roster: &Path) -> PathBuf {
 /// What standing by tells this party's operator.
 fn told(judge: &Judge, news: News) {
     match news {
-        News::Standing { over } => crate::tell!("standing by at the coordinator over {over}"),
+        News::Standing(over) => crate::tell!("standing by at the coordinator over {over}"),
         News::Again { why, advice } => {
             crate::tell!("not yet: {why}\n  ({advice}; it is tried again until you stop it)")
         }

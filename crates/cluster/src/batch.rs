@@ -44,7 +44,7 @@ impl Batch {
     /// [`Error`] naming what is wrong.
     pub fn check(&self, domain: &Domain) -> Result<(), Error> {
         if self.queries.is_empty() || self.queries.len() > MAX_BATCH {
-            return Err(Error::Batch { most: MAX_BATCH });
+            return Err(Error::Batch(MAX_BATCH));
         }
         let domain = self.domain(domain)?;
         self.queries.iter().try_for_each(|query| query.check(&domain))
@@ -78,7 +78,7 @@ impl Batch {
     pub fn merge(&self, domain: &Domain, words: &mut [i64], more: &[i64]) -> Result<(), Error> {
         let len: usize = self.layout(domain)?.iter().map(|block| block.len).sum();
         if words.len() != len || more.len() != len {
-            return Err(Error::Question { what: "words that are not those of the question" });
+            return Err(Error::Question("words that are not those of the question"));
         }
         words.iter_mut().zip(more).for_each(|(word, more)| *word = word.wrapping_add(*more));
         Ok(())
@@ -153,7 +153,7 @@ pub fn answer(batch: &Batch, rows: &Prepared) -> Result<Statistic, Error> {
         let first = values.len();
         values.extend(sums.into_plain());
         match values[first..].iter().position(|value| !value.is_finite()) {
-            Some(at) => Err(Error::Overflow { block: block_of(blocks, at) }),
+            Some(at) => Err(Error::Overflow(block_of(blocks, at))),
             None => Ok(()),
         }
     })?;
@@ -186,12 +186,12 @@ pub fn words(batch: &Batch, rows: &Prepared, steps: &[Step]) -> Result<Vec<i64>,
             !(steps <= MOST_STEPS && all < MOST_IN_ALL)
         });
         if let Some(at) = too_fine {
-            return Err(Error::TooFine { block: blocks[at].name });
+            return Err(Error::TooFine(blocks[at].name));
         }
         Ok(Form::steps(own))
     };
     batch.each(rows, form, |blocks, sums| {
-        words.extend(sums.into_words().map_err(|at| Error::Overflow { block: block_of(blocks, at) })?);
+        words.extend(sums.into_words().map_err(|at| Error::Overflow(block_of(blocks, at)))?);
         Ok(())
     })?;
     if rest.is_empty() { Ok(words) } else { Err(Error::Steps) }

@@ -30,7 +30,7 @@ impl Rows {
             return Err(Error::NoColumns);
         }
         if !values.len().is_multiple_of(columns) {
-            return Err(Error::Ragged { columns });
+            return Err(Error::Ragged(columns));
         }
         if let Some(at) = values.iter().position(|value| !value.is_finite()) {
             return Err(Error::NotFinite { row: at / columns, column: at % columns });
@@ -260,7 +260,7 @@ mod tests {
     #[test]
     fn rows_refuse_what_they_cannot_hold() {
         assert_eq!(Rows::new(vec![1.0], 0), Err(Error::NoColumns));
-        assert_eq!(Rows::new(vec![1.0, 2.0, 3.0], 2), Err(Error::Ragged { columns: 2 }));
+        assert_eq!(Rows::new(vec![1.0, 2.0, 3.0], 2), Err(Error::Ragged(2)));
         let bad = Rows::new(vec![1.0, 2.0, 3.0, f64::NAN], 2).unwrap_err();
         assert_eq!(bad, Error::NotFinite { row: 1, column: 1 });
         assert_eq!(Rows::new(vec![f64::INFINITY, 2.0], 2), Err(Error::NotFinite { row: 0, column: 0 }));

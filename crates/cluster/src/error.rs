@@ -9,11 +9,8 @@ pub enum Error {
     #[error("there are no columns")]
     NoColumns,
     /// The values do not fill whole rows.
-    #[error("the values do not fill whole rows of {columns} columns")]
-    Ragged {
-        /// Columns of a row.
-        columns: usize,
-    },
+    #[error("the values do not fill whole rows of {0} columns")]
+    Ragged(usize),
     /// NaN or infinite.
     #[error("the value at row {row}, column {column} (both counted from 0) is not a finite number")]
     NotFinite {
@@ -74,23 +71,14 @@ pub enum Error {
         upper: usize,
     },
     /// A bound is not finite or too large.
-    #[error("a bound of column {column} (counted from 0) is not finite or beyond 1e150")]
-    BoundNotUsable {
-        /// Column, counted from 0.
-        column: usize,
-    },
+    #[error("a bound of column {0} (counted from 0) is not finite or beyond 1e150")]
+    BoundNotUsable(usize),
     /// The bounds are equal.
-    #[error("column {column} (counted from 0) has equal bounds: a constant column cannot be scaled, leave it out")]
-    ConstantColumn {
-        /// Column, counted from 0.
-        column: usize,
-    },
+    #[error("column {0} (counted from 0) has equal bounds: a constant column cannot be scaled, leave it out")]
+    ConstantColumn(usize),
     /// The lower bound is above the upper one.
-    #[error("the bounds of column {column} (counted from 0) are crossed: lower is above upper")]
-    CrossedBounds {
-        /// Column, counted from 0.
-        column: usize,
-    },
+    #[error("the bounds of column {0} (counted from 0) are crossed: lower is above upper")]
+    CrossedBounds(usize),
     /// m is not usable.
     #[error("the fuzzifier m must be a finite number above 1")]
     Fuzzifier,
@@ -104,32 +92,20 @@ pub enum Error {
     #[error("the question's standardisation does not fit the public box")]
     Transform,
     /// No question, or too many at once.
-    #[error("a batch must hold 1 to {most} questions")]
-    Batch {
-        /// Questions allowed.
-        most: usize,
-    },
+    #[error("a batch must hold 1 to {0} questions")]
+    Batch(usize),
     /// A question that nobody can answer.
-    #[error("the question is not usable: {what}")]
-    Question {
-        /// Why.
-        what: &'static str,
-    },
+    #[error("the question is not usable: {0}")]
+    Question(&'static str),
     /// A sum is infinite or NaN.
-    #[error("the statistic '{block}' is not finite: values or centres are too large")]
-    Overflow {
-        /// The block.
-        block: &'static str,
-    },
+    #[error("the statistic '{0}' is not finite: values or centres are too large")]
+    Overflow(&'static str),
     /// Steps of another question.
     #[error("there is not one step for each block of the answer")]
     Steps,
     /// Steps that a sum of so many rows may leave.
-    #[error("the steps of '{block}' are too fine for these rows: take fewer fraction bits")]
-    TooFine {
-        /// The block.
-        block: &'static str,
-    },
+    #[error("the steps of '{0}' are too fine for these rows: take fewer fraction bits")]
+    TooFine(&'static str),
     /// K is 0.
     #[error("the number of clusters K must be at least 1")]
     NoClusters,
@@ -140,17 +116,11 @@ pub enum Error {
     #[error("max_rounds must be at least 1")]
     NoRounds,
     /// Too many rounds.
-    #[error("max_rounds must be at most {most}")]
-    TooManyRounds {
-        /// Rounds allowed.
-        most: u32,
-    },
+    #[error("max_rounds must be at most {0}")]
+    TooManyRounds(u32),
     /// Fewer rows than clusters.
-    #[error("there are more clusters ({k}) than rows")]
-    TooFewRows {
-        /// Clusters.
-        k: usize,
-    },
+    #[error("there are more clusters ({0}) than rows")]
+    TooFewRows(usize),
     /// Fewer anchors than clusters.
     #[error("{anchors} anchors hold rows, {k} clusters need at least as many")]
     TooFewAnchors {
@@ -160,11 +130,8 @@ pub enum Error {
         anchors: usize,
     },
     /// A parameter of a plan.
-    #[error("{what}")]
-    Parameter {
-        /// Why it is not usable.
-        what: String,
-    },
+    #[error("{0}")]
+    Parameter(String),
     /// Nothing to hand over.
     #[error("the run ends before its first round: there are no centres to hand over")]
     NoCentresYet,
@@ -175,11 +142,8 @@ pub enum Error {
     #[error("the method is done")]
     Finished,
     /// Totals that no rows give.
-    #[error("totals are not plausible: {what}")]
-    Implausible {
-        /// Why.
-        what: String,
-    },
+    #[error("totals are not plausible: {0}")]
+    Implausible(String),
     /// Nobody to ask.
     #[error("there are no sites")]
     NoSites,
@@ -193,11 +157,11 @@ pub enum Error {
 
 impl Error {
     pub(crate) fn parameter(what: impl ToString) -> Self {
-        Self::Parameter { what: what.to_string() }
+        Self::Parameter(what.to_string())
     }
 
     pub(crate) fn implausible(what: impl ToString) -> Self {
-        Self::Implausible { what: what.to_string() }
+        Self::Implausible(what.to_string())
     }
 }
 

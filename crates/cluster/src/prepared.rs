@@ -46,7 +46,7 @@ impl Prepared {
     ) -> Result<(Self, usize), Error> {
         domain.same_columns(columns)?;
         if !values.len().is_multiple_of(columns) {
-            return Err(Error::Ragged { columns });
+            return Err(Error::Ragged(columns));
         }
         let clip = out_of_box == OutOfBox::Clip;
         let all = Packed::with(values, columns, |column, values| {
@@ -249,17 +249,14 @@ mod tests {
             assert_eq!(usable(&values, OutOfBox::Clip).1, 2);
             assert_eq!(usable(&values, OutOfBox::Refuse).1, 4);
             assert_eq!(usable(&[], OutOfBox::Refuse).0.len(), 0);
-            assert!(matches!(
-                Prepared::usable(&[0.0; 4], 5, &domain, OutOfBox::Clip),
-                Err(Error::Ragged { columns: 5 })
-            ));
+            assert!(matches!(Prepared::usable(&[0.0; 4], 5, &domain, OutOfBox::Clip), Err(Error::Ragged(5))));
         }
     }
 
     #[test]
     fn rows_alone_are_checked_where_they_lie() {
         assert!(matches!(Prepared::alone(&[], 0), Err(Error::NoColumns)));
-        assert!(matches!(Prepared::alone(&[1.0; 3], 2), Err(Error::Ragged { columns: 2 })));
+        assert!(matches!(Prepared::alone(&[1.0; 3], 2), Err(Error::Ragged(2))));
         let bad = [1.0, 2.0, f64::NAN, 1.0];
         assert!(matches!(Prepared::alone(&bad, 2), Err(Error::NotFinite { row: 1, column: 0 })));
         let far = [1.0, 2.0, 1.0, -1e151];

@@ -72,13 +72,13 @@ impl Domain {
         for (column, (low, high)) in lower.iter().zip(&upper).enumerate() {
             let usable = |bound: f64| bound.abs() <= MAX_BOUND; // false for NaN
             if !usable(*low) || !usable(*high) {
-                return Err(Error::BoundNotUsable { column });
+                return Err(Error::BoundNotUsable(column));
             }
             if low == high {
-                return Err(Error::ConstantColumn { column });
+                return Err(Error::ConstantColumn(column));
             }
             if low > high {
-                return Err(Error::CrossedBounds { column });
+                return Err(Error::CrossedBounds(column));
             }
         }
         Ok(Self { lower, upper, scaling, indicators: Vec::new(), categories: Vec::new() })
@@ -100,7 +100,7 @@ impl Domain {
         let categories = categorical.iter().map(Vec::len).filter(|count| *count > 0).collect();
         let usable = |one: &f64| *one > 0.0 && *one <= MAX_BOUND; // false for NaN
         if let Some(bad) = indicators.iter().position(|one| !usable(one)) {
-            return Err(Error::BoundNotUsable { column: numbers + bad });
+            return Err(Error::BoundNotUsable(numbers + bad));
         }
         lower.extend(indicators.iter().map(|_| 0.0));
         upper.extend(indicators.iter().map(|_| 1.0));
@@ -372,11 +372,11 @@ mod tests {
     #[test]
     fn a_box_must_have_an_inside() {
         let new = |lower: f64, upper: f64| Domain::new(vec![0.0, lower], vec![1.0, upper], Scaling::Box).unwrap_err();
-        assert_eq!(new(2.0, 2.0), Error::ConstantColumn { column: 1 });
+        assert_eq!(new(2.0, 2.0), Error::ConstantColumn(1));
         assert!(new(2.0, 2.0).to_string().contains("constant column"));
-        assert_eq!(new(3.0, 2.0), Error::CrossedBounds { column: 1 });
-        assert_eq!(new(f64::NAN, 2.0), Error::BoundNotUsable { column: 1 });
-        assert_eq!(new(0.0, 1e200), Error::BoundNotUsable { column: 1 });
+        assert_eq!(new(3.0, 2.0), Error::CrossedBounds(1));
+        assert_eq!(new(f64::NAN, 2.0), Error::BoundNotUsable(1));
+        assert_eq!(new(0.0, 1e200), Error::BoundNotUsable(1));
         assert!(Domain::new(vec![], vec![], Scaling::Box).is_err());
         assert!(Domain::new(vec![0.0], vec![], Scaling::Box).is_err());
     }
@@ -438,7 +438,7 @@ mod tests {
         assert!(serde_json::from_str::<Domain>(&text.replace("[2,3]", "[2,4]")).is_err());
         for bad in [0.0, -1.0, f64::NAN, f64::INFINITY] {
             let error = Domain::mixed(vec![0.0], vec![1.0], Scaling::Box, &[vec![1.0, bad]]).unwrap_err();
-            assert_eq!(error, Error::BoundNotUsable { column: 2 });
+            assert_eq!(error, Error::BoundNotUsable(2));
         }
     }
 

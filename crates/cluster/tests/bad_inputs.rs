@@ -113,7 +113,7 @@ fn walk(name: &str, value: &Value) {
 
 /// What may end a run early: only what the text explains.
 fn explained(error: &Error) {
-    let known = matches!(error, Error::TooFewRows { .. } | Error::TooFewAnchors { .. } | Error::Parameter { .. });
+    let known = matches!(error, Error::TooFewRows(_) | Error::TooFewAnchors { .. } | Error::Parameter(_));
     assert!(known && !error.to_string().contains("NaN"), "{error}");
 }
 

@@ -190,7 +190,7 @@ fn steps_of_another_question_are_refused() {
     // Rounded contributions would not be exact beyond this, and could wrap.
     for (fraction_bits, rows) in [(54, &rows), (52, &rows), (50, &prepared(vec![0.5; D << 14])), (2000, &rows)] {
         let too_fine = [one(6), SumStep { len: 2, fraction_bits }];
-        assert_eq!(words(&batch, rows, &too_fine), Err(Error::TooFine { block: "weights" }));
+        assert_eq!(words(&batch, rows, &too_fine), Err(Error::TooFine("weights")));
     }
     assert!(words(&batch, &rows, &[one(6), SumStep { len: 2, fraction_bits: 51 }]).is_ok());
 }

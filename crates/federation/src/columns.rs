@@ -104,7 +104,7 @@ pub fn check(columns: &[Column], categorical: &[Categorical]) -> Result<(), Stri
     for Column { name, lower, upper } in columns {
         let range = Domain::new(vec![*lower], vec![*upper], Scaling::None);
         let numbers = !lower.is_nan() && !upper.is_nan();
-        if numbers && matches!(range, Err(Error::BoundNotUsable { .. })) {
+        if numbers && matches!(range, Err(Error::BoundNotUsable(_))) {
             return Err(format!(
                 "the range of the column {name:?} reaches beyond 10^150: give the column in another unit"
             ));

@@ -81,6 +81,16 @@ impl Failure {
         Failure::new(Code::Storage, message, advice)
     }
 
+    /// Words of a command that cannot be used.
+    pub fn usage(message: impl std::fmt::Display, advice: impl Into<String>) -> Self {
+        Failure::new(Code::Usage, message, advice)
+    }
+
+    /// What should not happen.
+    pub fn defect(message: impl std::fmt::Display) -> Self {
+        Failure::new(Code::Internal, message, "this is a defect, please report it")
+    }
+
     /// A file or value that the user gave.
     pub fn input(message: impl std::fmt::Display, advice: impl Into<String>) -> Self {
         Failure::new(Code::Input, message, advice)
@@ -106,13 +116,13 @@ pub const OUTSIDE_BOX: &str =
 impl From<veilsum_cluster::Error> for Failure {
     fn from(e: veilsum_cluster::Error) -> Self {
         use veilsum_cluster::Error as E;
-        let code = if matches!(e, E::Implausible { .. }) { Code::Peer } else { Code::Input };
+        let code = if matches!(e, E::Implausible(_)) { Code::Peer } else { Code::Input };
         let next = match e {
             E::OutsideBox { .. } => OUTSIDE_BOX,
-            E::Implausible { .. } => {
+            E::Implausible(_) => {
                 "some site sent numbers that no rows give; the total does not say who. Ask the sites to check, then run again"
             }
-            E::TooFewRows { .. } => "agree on a smaller K",
+            E::TooFewRows(_) => "agree on a smaller K",
             E::TooFewAnchors { .. } => "agree on a smaller K, or on a method without anchors, such as fcm",
             _ => "",
         };

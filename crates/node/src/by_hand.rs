@@ -112,7 +112,7 @@ impl<T: Send + 'static> ByHand<T> {
     pub fn outcome(&mut self) -> Option<Result<T, Failure>> {
         let running = self.running.take_if(|running| running.is_finished())?;
         let ended = self.runtime.as_ref()?.block_on(running);
-        Some(ended.unwrap_or_else(|e| Err(Failure::new(Code::Internal, e, "this is a defect, please report it"))))
+        Some(ended.unwrap_or_else(|e| Err(Failure::defect(e))))
     }
 
     /// Runs until there is nothing to do: found twice, because a timer that was due shows only after the first time.

@@ -29,17 +29,11 @@ pub enum Existing {
 #[non_exhaustive]
 pub enum FileError {
     /// There is a file of that name.
-    #[error("{} is there already and was left as it is", path.display())]
-    Exists {
-        /// The file.
-        path: PathBuf,
-    },
+    #[error("{} is there already and was left as it is", _0.display())]
+    Exists(PathBuf),
     /// The path has no file name to write to.
-    #[error("{} does not name a file", path.display())]
-    NoName {
-        /// The path.
-        path: PathBuf,
-    },
+    #[error("{} does not name a file", _0.display())]
+    NoName(PathBuf),
     /// The file can't be written.
     #[error("{} cannot be written ({source})", path.display())]
     Write {
@@ -57,11 +51,8 @@ pub enum FileError {
         source: io::Error,
     },
     /// A folder or a device stands where a file belongs.
-    #[error("{} is not a regular file", path.display())]
-    NotAFile {
-        /// The path.
-        path: PathBuf,
-    },
+    #[error("{} is not a regular file", _0.display())]
+    NotAFile(PathBuf),
     /// The file is longer than anything of its kind.
     #[error("{} is longer than the {max} bytes allowed for it", path.display())]
     TooLarge {
@@ -84,11 +75,11 @@ impl FileError {
     /// What to do next.
     pub fn advice(&self) -> String {
         match self {
-            Self::Exists { .. } => "move it away, or ask for it to be replaced".into(),
-            Self::NoName { .. } => "add a file name".into(),
+            Self::Exists(_) => "move it away, or ask for it to be replaced".into(),
+            Self::NoName(_) => "add a file name".into(),
             Self::Write { .. } => "check that its folder exists, is yours to write to, and has free space".into(),
             Self::Read { .. } => "check the path and who may read it".into(),
-            Self::NotAFile { .. } => "check the path".into(),
+            Self::NotAFile(_) => "check the path".into(),
             Self::TooLarge { .. } => "check that it is the right file".into(),
             Self::NotPrivate { path, .. } => {
                 format!("run: chmod 600 {}  (and replace the secret if others use this machine)", quoted(path))
@@ -168,7 +159,7 @@ fn open(path: &Path) -> Result<(File, fs::Metadata), FileError> {
     let failed = |source| FileError::Read { path: path.to_owned(), source };
     // Looked at before it is opened, as opening a named pipe would wait for somebody to write to it.
     if !fs::metadata(path).map_err(failed)?.is_file() {
-        return Err(FileError::NotAFile { path: path.to_owned() });
+        return Err(FileError::NotAFile(path.to_owned()));
     }
     let file = File::open(path).map_err(failed)?;
     let meta = file.metadata().map_err(failed)?;
@@ -221,7 +212,7 @@ enum Access {
 }
 
 fn write(path: &Path, bytes: &[u8], existing: Existing, access: Access) -> Result<(), FileError> {
-    let exists = || FileError::Exists { path: path.to_owned() };
+    let exists = || FileError::Exists(path.to_owned());
     // Looked up first only to spare the work; what decides is the link below.
     if existing == Existing::Refuse && fs::symlink_metadata(path).is_ok() {
         return Err(exists());
@@ -287,7 +278,7 @@ impl Replacement {
 
     fn create(target: &Path, access: Access) -> Result<Replacement, FileError> {
         static NEXT: AtomicU64 = AtomicU64::new(0);
-        let name = target.file_name().ok_or_else(|| FileError::NoName { path: target.to_owned() })?;
+        let name = target.file_name().ok_or_else(|| FileError::NoName(target.to_owned()))?;
         let mut options = OpenOptions::new();
         options.write(true).create_new(true);
         #[cfg(unix)]
@@ -479,7 +470,7 @@ mod tests {
         let path = folder.0.join("identity.key");
         write_private(&path, b"seed", Existing::Refuse).expect("a free name");
         assert_eq!(read_private(&path, 4).expect("ours alone").as_slice(), b"seed");
-        assert!(matches!(write_private(&path, b"other", Existing::Refuse), Err(FileError::Exists { .. })));
+        assert!(matches!(write_private(&path, b"other", Existing::Refuse), Err(FileError::Exists(_))));
         assert_eq!(fs::read(&path).expect("the old one"), b"seed");
         write_private(&path, b"other", Existing::Replace).expect("as told");
         assert_eq!(fs::read(&path).expect("the new one"), b"other");
@@ -516,7 +507,7 @@ mod tests {
         let folder = Folder::new();
         let (path, elsewhere) = (folder.0.join("identity.key"), folder.0.join("elsewhere"));
         std::os::unix::fs::symlink(&elsewhere, &path).expect("links work here");
-        assert!(matches!(write_private(&path, b"seed", Existing::Refuse), Err(FileError::Exists { .. })));
+        assert!(matches!(write_private(&path, b"seed", Existing::Refuse), Err(FileError::Exists(_))));
         write_private(&path, b"seed", Existing::Replace).expect("as told");
         assert!(!elsewhere.exists());
         assert_eq!(fs::read(&path).expect("the file itself"), b"seed");
@@ -563,7 +554,7 @@ mod tests {
         fs::write(folder.0.join("taken").join("x"), b"").expect("a file in it");
         assert!(matches!(write_atomic(folder.0.join("taken"), b"x"), Err(FileError::Write { .. })));
         assert_eq!(folder.names(), ["taken"]);
-        assert!(matches!(write_atomic(folder.0.join(".."), b"x"), Err(FileError::NoName { .. })));
+        assert!(matches!(write_atomic(folder.0.join(".."), b"x"), Err(FileError::NoName(_))));
     }
 
     #[test]
@@ -591,7 +582,7 @@ mod tests {
         write_atomic(&path, &[b'x'; 100]).expect("a free name");
         assert_eq!(read_limited(&path, 100).expect("just fits").len(), 100);
         assert!(matches!(read_limited(&path, 99), Err(FileError::TooLarge { max: 99, .. })));
-        assert!(matches!(read_limited(&folder.0, 99), Err(FileError::NotAFile { .. })));
+        assert!(matches!(read_limited(&folder.0, 99), Err(FileError::NotAFile(_))));
         assert!(matches!(read_limited(folder.0.join("none"), 99), Err(FileError::Read { .. })));
         assert_eq!(read_limited(&path, usize::MAX).expect("no limit").len(), 100);
     }

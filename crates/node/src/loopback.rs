@@ -329,7 +329,7 @@ async fn joined<T>(task: JoinHandle<Result<T, Failure>>) -> Result<T, Failure> {
     task.await.unwrap_or_else(|e| {
         Err(match e.is_cancelled() {
             true => Failure::new(Code::Interrupted, "its process was ended in mid-run", "start it again"),
-            false => Failure::new(Code::Internal, e, "this is a defect, please report it"),
+            false => Failure::defect(e),
         })
     })
 }

@@ -112,7 +112,7 @@ impl Answerer for Elsewhere {
     fn words(&self, batch: &Batch, steps: &[SumStep]) -> Result<Vec<i64>, Failure> {
         let of = |step: &SumStep| Block { name: String::new(), len: step.len, fraction_bits: step.fraction_bits };
         let layout = Layout { work: PlanSpec::clone(&self.federation.work), blocks: steps.iter().map(of).collect() };
-        let text = |e: serde_json::Error| Failure::new(Code::Internal, e, "this is a defect, please report it");
+        let text = |e: serde_json::Error| Failure::defect(e);
         let asked = (serde_json::to_string(batch).map_err(text)?, serde_json::to_string(&layout).map_err(text)?);
         Python::attach(|py| -> PyResult<Vec<i64>> {
             let words = self.frame.bind(py).call_method1("words", asked)?;

@@ -118,9 +118,9 @@ impl Carrier for Memory {
             let nobody = || CarrierError::Unreachable { addr: to.clone(), waited: Duration::ZERO };
             let Listening { key, door } = port.ok_or_else(nobody)?;
             if key != *expected {
-                return Err(CarrierError::WrongServerKey { addr: to.clone() });
+                return Err(CarrierError::WrongServerKey(to.clone()));
             }
-            let place = door.place().ok_or(CarrierError::Busy { addr: to.clone() })?;
+            let place = door.place().ok_or(CarrierError::Busy(to.clone()))?;
             let peer = credentials.public_key();
             if !door.lets_in(&peer) {
                 return Err(CarrierError::NotAccepted);

@@ -20,7 +20,7 @@ pub(crate) fn check_rounds(epsilon: f64, max_rounds: u32) -> Result<(), Error> {
         return Err(Error::NoRounds);
     }
     if max_rounds > MAX_ROUNDS {
-        return Err(Error::TooManyRounds { most: MAX_ROUNDS });
+        return Err(Error::TooManyRounds(MAX_ROUNDS));
     }
     Ok(())
 }

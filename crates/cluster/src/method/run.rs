@@ -429,7 +429,7 @@ impl Method for Run {
         }
         let k = self.recipe.clusters.min as usize;
         if !self.is_noisy() && totals.rows.is_some_and(|rows| (k as u64) > rows) {
-            return Err(Error::TooFewRows { k });
+            return Err(Error::TooFewRows(k));
         }
         self.take(totals)
     }

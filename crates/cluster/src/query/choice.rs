@@ -92,14 +92,14 @@ impl Family for LocalChoice {
             return Err(Error::Fuzzifier);
         }
         if !(2 <= self.min && self.min <= self.most && self.most <= MAX_LOCAL_K) {
-            return Err(Error::Question { what: "a site tries K from 2 to 64 alone" });
+            return Err(Error::Question("a site tries K from 2 to 64 alone"));
         }
         let LocalSteps { most, epsilon } = self.local;
         if !((1..=1000).contains(&most) && epsilon.is_finite() && epsilon >= 0.0) {
-            return Err(Error::Question { what: "a site makes 1 to 1000 steps, with a tolerance of 0 or above" });
+            return Err(Error::Question("a site makes 1 to 1000 steps, with a tolerance of 0 or above"));
         }
         if !(1..=MAX_STARTS).contains(&self.starts) {
-            return Err(Error::Question { what: "a site tries 1 to 16 starts" });
+            return Err(Error::Question("a site tries 1 to 16 starts"));
         }
         Ok(())
     }

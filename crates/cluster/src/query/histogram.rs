@@ -83,7 +83,7 @@ impl Histogram {
 
 impl Family for Histogram {
     fn check(&self, domain: &Domain) -> Result<(), Error> {
-        let refuse = |what| Err(Error::Question { what });
+        let refuse = |what| Err(Error::Question(what));
         if !(2..=MAX_BINS).contains(&self.bins) {
             return refuse("a bracket is cut into 2 to 1024 bins");
         }

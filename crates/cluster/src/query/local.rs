@@ -179,7 +179,7 @@ impl Family for LocalMeans {
         same_columns(&self.centres, domain)?;
         self.local.check()?;
         if self.min_rows == 0 {
-            return Err(Error::Question { what: "a group of no rows cannot be sent" });
+            return Err(Error::Question("a group of no rows cannot be sent"));
         }
         Ok(())
     }
@@ -285,10 +285,10 @@ impl LocalSteps {
     /// 1 to 1000 steps, and a usable epsilon.
     pub(crate) fn check(&self) -> Result<(), Error> {
         if self.most == 0 || self.most > MAX_STEPS {
-            return Err(Error::Question { what: "a site's own iteration takes 1 to 1000 steps" });
+            return Err(Error::Question("a site's own iteration takes 1 to 1000 steps"));
         }
         if !(self.epsilon.is_finite() && self.epsilon >= 0.0) {
-            return Err(Error::Question { what: "epsilon of a site's own iteration must be finite, 0 or above" });
+            return Err(Error::Question("epsilon of a site's own iteration must be finite, 0 or above"));
         }
         Ok(())
     }

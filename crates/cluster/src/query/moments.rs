@@ -29,7 +29,7 @@ impl Family for Moments {
         if around.iter().enumerate().all(inside) {
             return Ok(());
         }
-        Err(Error::Question { what: "squares are taken around a point outside the box" })
+        Err(Error::Question("squares are taken around a point outside the box"))
     }
 
     fn layout(&self, domain: &Domain) -> Vec<Block> {

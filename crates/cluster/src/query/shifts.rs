@@ -86,10 +86,10 @@ impl Family for Shifts {
             return Err(Error::Fuzzifier);
         }
         if !(self.clip.is_finite() && self.clip > 0.0) {
-            return Err(Error::Question { what: "rows pull as far as a number above 0 says" });
+            return Err(Error::Question("rows pull as far as a number above 0 says"));
         }
         if self.centres.k() >= MAX_WORDS / (domain.columns() + 1) {
-            return Err(Error::Question { what: "too many centres" });
+            return Err(Error::Question("too many centres"));
         }
         Ok(())
     }

@@ -7,11 +7,8 @@ use super::{HEADER_LEN, HeaderCheck, RESERVE_LIMIT};
 #[non_exhaustive]
 pub enum FrameFault {
     /// The peer stopped within a header.
-    #[error("a frame was cut off: {got} of {HEADER_LEN} header bytes came")]
-    TruncatedHeader {
-        /// Bytes that came.
-        got: usize,
-    },
+    #[error("a frame was cut off: {0} of {HEADER_LEN} header bytes came")]
+    TruncatedHeader(usize),
     /// The peer stopped within a body.
     #[error("a frame was cut off: {got} of {declared} body bytes came")]
     TruncatedBody {
@@ -29,33 +26,27 @@ pub enum FrameFault {
         allowed: usize,
     },
     /// The header check turned the frame down: another version, or a kind that has no business here.
-    #[error("a frame was refused: {why}")]
-    Refused {
-        /// The check's own words.
-        why: String,
-    },
+    #[error("a frame was refused: {0}")]
+    Refused(String),
     /// An earlier fault, or a send that was given up, has left the stream in the middle of a frame.
     #[error("the stream is in the middle of a broken frame and cannot go on")]
     Broken,
     /// We were asked to send bytes whose header does not match them.
-    #[error("refused to send a frame of {len} bytes whose header does not announce them")]
-    Malformed {
-        /// All bytes of it.
-        len: usize,
-    },
+    #[error("refused to send a frame of {0} bytes whose header does not announce them")]
+    Malformed(usize),
 }
 
 impl FrameFault {
     /// What to do next.
     pub fn advice(&self) -> String {
         match self {
-            Self::TruncatedHeader { .. } | Self::TruncatedBody { .. } => {
+            Self::TruncatedHeader(_) | Self::TruncatedBody { .. } => {
                 "dial again; where it happens twice, ask the other end's operator whether its program stopped".into()
             }
             Self::Oversized { .. } => "check that the other end is a Veilsum party of the same release".into(),
-            Self::Refused { .. } => "bring both ends to the same release".into(),
+            Self::Refused(_) => "bring both ends to the same release".into(),
             Self::Broken => "dial again".into(),
-            Self::Malformed { .. } => "this is a fault in Veilsum, please report it".into(),
+            Self::Malformed(_) => "this is a fault in Veilsum, please report it".into(),
         }
     }
 }
@@ -71,7 +62,7 @@ pub(super) fn declared_len(header: &[u8; HEADER_LEN]) -> usize {
 pub(super) fn check_outgoing(frame: &[u8]) -> Result<(), FrameFault> {
     match frame.split_first_chunk::<HEADER_LEN>() {
         Some((header, body)) if declared_len(header) == body.len() => Ok(()),
-        _ => Err(FrameFault::Malformed { len: frame.len() }),
+        _ => Err(FrameFault::Malformed(frame.len())),
     }
 }
 
@@ -126,7 +117,7 @@ impl Assembler {
             && let Some(header) = self.frame.first_chunk::<HEADER_LEN>()
         {
             let declared = declared_len(header);
-            let allowed = (self.check)(header).map_err(|why| FrameFault::Refused { why })?;
+            let allowed = (self.check)(header).map_err(|why| FrameFault::Refused(why))?;
             if declared > allowed {
                 return Err(FrameFault::Oversized { declared, allowed });
             }
@@ -144,7 +135,7 @@ impl Assembler {
     pub(super) fn end(&self) -> Result<(), FrameFault> {
         match (self.frame.len(), self.body) {
             (0, None) => Ok(()),
-            (got, None) => Err(FrameFault::TruncatedHeader { got }),
+            (got, None) => Err(FrameFault::TruncatedHeader(got)),
             (got, Some(declared)) => Err(FrameFault::TruncatedBody { got: got.saturating_sub(HEADER_LEN), declared }),
         }
     }
@@ -231,7 +222,7 @@ mod tests {
     fn only_a_frame_is_sent() {
         assert_eq!(check_outgoing(&frame(b"abc")), Ok(()));
         for bad in [frame(b"abc")[..10].to_vec(), [frame(b"abc"), vec![0]].concat(), vec![0; 7], Vec::new()] {
-            assert_eq!(check_outgoing(&bad), Err(FrameFault::Malformed { len: bad.len() }));
+            assert_eq!(check_outgoing(&bad), Err(FrameFault::Malformed(bad.len())));
         }
     }
 }

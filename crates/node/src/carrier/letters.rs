@@ -281,7 +281,7 @@ impl Carrier for Letters {
             held(&self.state).ends.insert((connection, *expected, false), end.clone());
             let said = (CarrierError::closed("the letters are another party's"), "the other end let go");
             let dialled = stream::dial(Wire(end), tls, (*expected, check), ("letters", Signs::NONE), said);
-            let late = |_| CarrierError::TimedOut { what: "no letter of the other end was carried here" };
+            let late = |_| CarrierError::TimedOut("no letter of the other end was carried here");
             timeout(HANDSHAKE_LIMIT, dialled).await.map_err(late)?
         })
     }

@@ -211,7 +211,7 @@ impl LinkSender {
             Ok(sent) => sent,
             Err(_) => {
                 self.handle.connection.close(Closing::TooSlow, "a frame was not read in time");
-                Err(CarrierError::TimedOut { what: "the other end did not read a frame" })
+                Err(CarrierError::TimedOut("the other end did not read a frame"))
             }
         }
     }
@@ -224,7 +224,7 @@ impl LinkSender {
         }
         timeout(limit, self.bytes.finish())
             .await
-            .unwrap_or(Err(CarrierError::TimedOut { what: "the other end did not acknowledge the last frames" }))
+            .unwrap_or(Err(CarrierError::TimedOut("the other end did not acknowledge the last frames")))
     }
 }
 

@@ -200,56 +200,38 @@ pub enum CarrierError {
         waited: Duration,
     },
     /// Somebody else answered.
-    #[error("the server at {addr} holds another key than the roster says, and was sent nothing")]
-    WrongServerKey {
-        /// Who was called.
-        addr: Address,
-    },
+    #[error("the server at {0} holds another key than the roster says, and was sent nothing")]
+    WrongServerKey(Address),
     /// The server ended the handshake after it saw our key.
     #[error("the server closed: your key is not on its roster, or it expects another one from you")]
     NotAccepted,
     /// The server has its hands full.
-    #[error("the server at {addr} has too many connections opening and turned this one away")]
-    Busy {
-        /// Who was called.
-        addr: Address,
-    },
+    #[error("the server at {0} has too many connections opening and turned this one away")]
+    Busy(Address),
     /// The two ends don't share a version of QUIC or of this protocol.
     #[error("the other end speaks another version of the protocol")]
     OtherProtocol,
     /// The TLS handshake failed for a reason that is none of the above.
-    #[error("the handshake failed: {reason}")]
-    Handshake {
-        /// What the TLS library said.
-        reason: String,
-    },
+    #[error("the handshake failed: {0}")]
+    Handshake(String),
     /// What arrived, or what we were about to send, is not a frame.
     #[error(transparent)]
     Frame(#[from] FrameFault),
     /// The connection is over.
-    #[error("the connection is closed: {reason}")]
-    Closed {
-        /// Why, in words of this end or of the peer.
-        reason: String,
-    },
+    #[error("the connection is closed: {0}")]
+    Closed(String),
     /// Something took longer than it was given.
-    #[error("timed out: {what}")]
-    TimedOut {
-        /// What was waited for.
-        what: &'static str,
-    },
+    #[error("timed out: {0}")]
+    TimedOut(&'static str),
     /// The TLS or QUIC library refused our own settings.
-    #[error("cannot set up the connection: {reason}")]
-    Setup {
-        /// What the library said.
-        reason: String,
-    },
+    #[error("cannot set up the connection: {0}")]
+    Setup(String),
 }
 
 impl CarrierError {
     /// The connection is over for this reason.
     pub fn closed(reason: &str) -> CarrierError {
-        CarrierError::Closed { reason: reason.to_owned() }
+        CarrierError::Closed(reason.to_owned())
     }
 
     /// The system does not give this address.
@@ -259,7 +241,7 @@ impl CarrierError {
 
     /// A library refused our own settings.
     fn setup(error: impl fmt::Display) -> CarrierError {
-        CarrierError::Setup { reason: error.to_string() }
+        CarrierError::Setup(error.to_string())
     }
 
     /// What to do next.
@@ -276,20 +258,18 @@ impl CarrierError {
             Self::Proxy { .. } => {
                 "check HTTPS_PROXY and NO_PROXY, and that the proxy lets CONNECT to that port through".into()
             }
-            Self::WrongServerKey { .. } => {
+            Self::WrongServerKey(_) => {
                 "compare the key's fingerprint with its operator over another channel before you change the roster"
                     .into()
             }
             Self::NotAccepted => "send its operator your public key and compare fingerprints".into(),
-            Self::Busy { .. } => "try again in a moment".into(),
+            Self::Busy(_) => "try again in a moment".into(),
             Self::OtherProtocol => "bring both ends to the same release".into(),
-            Self::Handshake { .. } => "check that the other end is a Veilsum party of the same release".into(),
+            Self::Handshake(_) => "check that the other end is a Veilsum party of the same release".into(),
             Self::Frame(fault) => fault.advice(),
-            Self::Closed { .. } => "dial again once the cause is dealt with".into(),
-            Self::TimedOut { .. } => {
-                "check that the other end still runs and the network to it, then dial again".into()
-            }
-            Self::Setup { .. } => "this is a fault in Veilsum, please report it".into(),
+            Self::Closed(_) => "dial again once the cause is dealt with".into(),
+            Self::TimedOut(_) => "check that the other end still runs and the network to it, then dial again".into(),
+            Self::Setup(_) => "this is a fault in Veilsum, please report it".into(),
         }
     }
 }
@@ -304,7 +284,7 @@ impl From<&CarrierError> for crate::error::Failure {
     fn from(e: &CarrierError) -> Self {
         let code = match e {
             CarrierError::NotAccepted => crate::error::Code::Denied,
-            CarrierError::WrongServerKey { .. } | CarrierError::Frame(_) => crate::error::Code::Peer,
+            CarrierError::WrongServerKey(_) | CarrierError::Frame(_) => crate::error::Code::Peer,
             _ => crate::error::Code::Network,
         };
         let advice = e.advice();

@@ -236,16 +236,16 @@ pub(super) fn attempt(
             None => opening.await,
         };
         let (connection, send, receive) = opened.map_err(|error| match error {
-            _ if verifier.saw_wrong_key() => CarrierError::WrongServerKey { addr: addr.clone() },
+            _ if verifier.saw_wrong_key() => CarrierError::WrongServerKey(addr.clone()),
             ConnectionError::TimedOut => unreachable(),
             ConnectionError::ConnectionClosed(close) if close.error_code == TransportErrorCode::CONNECTION_REFUSED => {
-                CarrierError::Busy { addr: addr.clone() }
+                CarrierError::Busy(addr.clone())
             }
             other => lost(other, true),
         })?;
         if identity(&connection) != Some(peer) {
             // Can't be after the verifier's check; were it so, this is no link to use.
-            return Err(CarrierError::WrongServerKey { addr });
+            return Err(CarrierError::WrongServerKey(addr));
         }
         let (heard, asked) = (AtomicBool::new(false), AtomicU32::new(0));
         let way = Arc::new(Way { connection, dialled: Some(endpoint), heard, asked });
@@ -399,8 +399,8 @@ fn lost(error: ConnectionError, unheard: bool) -> CarrierError {
         ConnectionError::ConnectionClosed(_) if unheard && alert.is_some_and(|a| ALERTS.contains(&a)) => {
             CarrierError::NotAccepted
         }
-        ConnectionError::ConnectionClosed(close) => CarrierError::Handshake { reason: shorten(&close.to_string()) },
-        ConnectionError::TransportError(own) => CarrierError::Handshake { reason: shorten(&own.to_string()) },
+        ConnectionError::ConnectionClosed(close) => CarrierError::Handshake(shorten(&close.to_string())),
+        ConnectionError::TransportError(own) => CarrierError::Handshake(shorten(&own.to_string())),
         ConnectionError::ApplicationClosed(close) if close.reason.is_empty() => {
             CarrierError::closed("the other end dropped it without a word")
         }
@@ -408,7 +408,7 @@ fn lost(error: ConnectionError, unheard: bool) -> CarrierError {
             CarrierError::closed(&format!("the other end says: {}", shorten(&String::from_utf8_lossy(&close.reason))))
         }
         ConnectionError::Reset => CarrierError::closed("the other end no longer knows it; it may have been restarted"),
-        ConnectionError::TimedOut => CarrierError::TimedOut { what: "nothing was heard from the other end any more" },
+        ConnectionError::TimedOut => CarrierError::TimedOut("nothing was heard from the other end any more"),
         ConnectionError::LocallyClosed => CarrierError::closed("this end closed it"),
         ConnectionError::CidsExhausted => CarrierError::setup("no connection number is free"),
     }

@@ -58,10 +58,10 @@ pub(super) async fn first(attempts: Vec<Attempt>, none: CarrierError) -> Result<
 fn says(failure: &CarrierError) -> u8 {
     match failure {
         CarrierError::NotAccepted => 6,
-        CarrierError::WrongServerKey { .. } => 5,
+        CarrierError::WrongServerKey(_) => 5,
         CarrierError::OtherProtocol => 4,
-        CarrierError::Busy { .. } | CarrierError::Proxy { .. } => 3,
-        CarrierError::Unreachable { .. } | CarrierError::TimedOut { .. } => 1,
+        CarrierError::Busy(_) | CarrierError::Proxy { .. } => 3,
+        CarrierError::Unreachable { .. } | CarrierError::TimedOut(_) => 1,
         CarrierError::Unresolved { .. } => 0,
         _ => 2,
     }

@@ -68,7 +68,7 @@ fn failed(error: &TlsError, unheard: bool) -> CarrierError {
             CarrierError::OtherProtocol
         }
         TlsError::AlertReceived(_) if unheard => CarrierError::NotAccepted,
-        other => CarrierError::Handshake { reason: shorten(&other.to_string()) },
+        other => CarrierError::Handshake(shorten(&other.to_string())),
     }
 }
 
@@ -306,7 +306,7 @@ async fn reading(
             }
             Err(_) => {
                 let what = "nothing was heard from the other end any more";
-                return shared.end(ReadError::Over(CarrierError::TimedOut { what }));
+                return shared.end(ReadError::Over(CarrierError::TimedOut(what)));
             }
         };
         shared.heard.fetch_add(1, Ordering::AcqRel);

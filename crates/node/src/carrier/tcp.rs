@@ -158,7 +158,7 @@ pub(super) fn attempt(
                 Path::Through(proxy) => proxy.connect(&to).await?,
             };
             let _ = stream.set_nodelay(true);
-            let wrong = CarrierError::WrongServerKey { addr: to.clone() };
+            let wrong = CarrierError::WrongServerKey(to.clone());
             stream::dial(stream, tls, (peer, check), (over, Signs::OF_LIFE), (wrong, CUT)).await
         };
         timeout(limit, connecting).await.map_err(|_| match &path {

@@ -166,7 +166,7 @@ async fn another_server_key_is_refused_and_sees_no_link() {
     over_each(async |over| {
         let (mut listener, addr) = server(over).await;
         let refused = network(over).dial(&addr.into(), &party(1), &party(9).public_key(), check, LIMIT).await;
-        assert!(matches!(refused, Err(CarrierError::WrongServerKey { addr: at }) if at == addr.into()));
+        assert!(matches!(refused, Err(CarrierError::WrongServerKey(at)) if at == addr.into()));
         // The next one is served.
         let (_dialled, accepted) = link(over, &mut listener, addr, 1, &frame(1, b"")).await;
         assert_eq!(accepted.peer(), party(1).public_key());
@@ -242,7 +242,7 @@ async fn a_frame_cut_off_is_named() {
         let (mut listener, addr) = server(over).await;
         let whole = frame(1, b"hello");
         let cases = [
-            (5, FrameFault::TruncatedHeader { got: 5 }),
+            (5, FrameFault::TruncatedHeader(5)),
             (8, FrameFault::TruncatedBody { got: 0, declared: 5 }),
             (11, FrameFault::TruncatedBody { got: 3, declared: 5 }),
         ];
@@ -284,8 +284,8 @@ async fn frames_against_the_rules_close_the_link_with_a_reason() {
         let cases = [
             (long, FrameFault::Oversized { declared: 17, allowed: 16 }),
             (huge, FrameFault::Oversized { declared: 0xffff_ffff, allowed: 16 << 20 }),
-            ([1, 0, 77, 0, 0, 0, 0, 0], FrameFault::Refused { why: "unknown kind".to_owned() }),
-            ([2, 0, 1, 0, 0, 0, 0, 0], FrameFault::Refused { why: "unknown version".to_owned() }),
+            ([1, 0, 77, 0, 0, 0, 0, 0], FrameFault::Refused("unknown kind".to_owned())),
+            ([2, 0, 1, 0, 0, 0, 0, 0], FrameFault::Refused("unknown version".to_owned())),
         ];
         for (header, expected) in cases {
             let (dialled, accepted) = link(over, &mut listener, addr, 1, &header).await;
@@ -295,7 +295,7 @@ async fn frames_against_the_rules_close_the_link_with_a_reason() {
                 other => panic!("{expected:?}: {other:?}"),
             }
             match dialled.handle().closed().await {
-                CarrierError::Closed { reason } => assert!(reason.contains(&expected.to_string()[..20]), "{reason}"),
+                CarrierError::Closed(reason) => assert!(reason.contains(&expected.to_string()[..20]), "{reason}"),
                 other => panic!("{other:?}"),
             }
         }
@@ -342,8 +342,8 @@ async fn a_peer_that_never_reads_loses_its_link_and_hinders_no_other() {
             sender.send_bytes(&frame(1, b"are you there?")).await.expect("it is sent");
             assert!(receiver.recv().await.expect("an echo").is_some());
         }
-        assert!(matches!(stuck.await.expect("no panic"), Err(CarrierError::TimedOut { .. })));
-        assert!(matches!(lazy.handle().closed().await, CarrierError::Closed { .. }));
+        assert!(matches!(stuck.await.expect("no panic"), Err(CarrierError::TimedOut(_))));
+        assert!(matches!(lazy.handle().closed().await, CarrierError::Closed(_)));
         sender.finish(LIMIT).await.expect("the keen one's link stands");
         server.await.expect("no panic");
     })
@@ -391,7 +391,7 @@ async fn a_closing_reason_reaches_the_peer_as_one_harmless_line() {
         accepted.close(Box::leak(words.into_boxed_str())).await;
         let (_sender, mut receiver) = dialled.split();
         match receiver.recv().await {
-            Err(CarrierError::Closed { reason }) => {
+            Err(CarrierError::Closed(reason)) => {
                 assert!(reason.contains("round over  [31m!!!"), "{reason}");
                 assert!(reason.len() < REASON_LIMIT + 40);
             }
@@ -431,7 +431,7 @@ async fn a_frame_that_lies_about_its_length_is_not_sent() {
         let (dialled, _accepted) = link(over, &mut listener, addr, 1, &frame(1, b"")).await;
         let (mut sender, _receiver) = dialled.split();
         let error = sender.send_bytes(&frame(1, b"hello")[..9]).await.expect_err("no frame");
-        assert!(matches!(error, CarrierError::Frame(FrameFault::Malformed { .. })), "{error:?}");
+        assert!(matches!(error, CarrierError::Frame(FrameFault::Malformed(_))), "{error:?}");
         sender.send_bytes(&frame(1, b"hello")).await.expect("the link stands");
     })
     .await;
@@ -451,7 +451,7 @@ async fn one_key_cannot_open_connections_without_end() {
             });
         }
         match silent.join_next().await.expect("one is turned away").expect("no panic") {
-            CarrierError::Closed { reason } => assert!(reason.contains("too many connections"), "{reason}"),
+            CarrierError::Closed(reason) => assert!(reason.contains("too many connections"), "{reason}"),
             other => panic!("{other:?}"),
         }
         // Other keys don't notice.

@@ -4,7 +4,7 @@ use std::{fs, path::Path};
 
 use serde::{Deserialize, de::DeserializeOwned};
 use toml::Spanned;
-use veilsum_federation::error::{Code, Failure};
+use veilsum_federation::error::Failure;
 use veilsum_proto::Error;
 
 use crate::{files, table::nearest};
@@ -117,11 +117,7 @@ pub(super) fn text_of<T: serde::Serialize>(comment: &str, format: &str, value: &
 
 /// A value as text behind a comment. The types here always have one.
 pub(super) fn to_toml<T: serde::Serialize>(comment: &str, value: &T) -> Result<String, Failure> {
-    toml::to_string(value).map(|text| format!("{comment}{text}")).map_err(|e| {
-        Failure::new(
-            Code::Internal,
-            format!("the document has no text form: {e}"),
-            "this is a defect, please report it",
-        )
-    })
+    toml::to_string(value)
+        .map(|text| format!("{comment}{text}"))
+        .map_err(|e| Failure::defect(format!("the document has no text form: {e}")))
 }

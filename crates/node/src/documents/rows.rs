@@ -14,7 +14,7 @@ use veilsum_cluster::privacy::MOST_ROWS_OF_A_PERSON;
 use crate::table::spelling::{normal, yes_or_no};
 use crate::{
     answerer::Answerer,
-    error::{Code, Failure},
+    error::Failure,
     release::Origin,
     table::{self, Halt, Meaning, PersonKey, RowRules, Tally},
 };
@@ -92,7 +92,7 @@ impl RowsFrom {
         }
         let Some(path) = &self.persons else {
             let what = "site.toml cuts rows to so many of a person (rows.person), and there is no key beside which the secret for it is kept";
-            return Err(Failure::new(Code::Usage, what, "name the site's key: --key FILE"));
+            return Err(Failure::usage(what, "name the site's key: --key FILE"));
         };
         Ok(Some(PersonKey::of(path)?))
     }
@@ -166,7 +166,7 @@ pub fn rules_said(rules: &RowRules, said: &[String]) -> Result<RowRules, Failure
     let wrong = |why: String| {
         let next =
             format!("the keys are {}: as under [rows] in site.toml, such as --rows missing=leave-out", SAID.join(", "));
-        Failure::new(Code::Usage, format!("--rows {why}"), next)
+        Failure::usage(format!("--rows {why}"), next)
     };
     let mut all = Table::try_from(rules).map_err(|why| wrong(why.to_string()))?;
     let mut once = BTreeSet::new();

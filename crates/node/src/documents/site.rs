@@ -181,7 +181,7 @@ impl SitePolicy {
         let Some(data) = data.map(Path::to_owned).or_else(stated) else {
             let what = "nobody says where this site's rows are";
             let next = "say --data FILE, or name them in site.toml: source = \"FILE\" under [rows]";
-            return Err(Failure::new(Code::Usage, what, next));
+            return Err(Failure::usage(what, next));
         };
         Ok(RowsFrom { data, rules, list, persons, ..RowsFrom::default() })
     }

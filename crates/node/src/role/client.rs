@@ -168,5 +168,5 @@ async fn ended(task: &mut Option<JoinHandle<Result<ClientReport, Failure>>>) -> 
     let Some(running) = task else { return std::future::pending().await };
     let done = running.await;
     *task = None;
-    done.unwrap_or_else(|e| Err(Failure::new(Code::Internal, e, "this is a defect, please report it")))
+    done.unwrap_or_else(|e| Err(Failure::defect(e)))
 }

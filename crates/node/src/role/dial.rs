@@ -55,7 +55,7 @@ impl Line {
     pub async fn connect(party: &Party, to: PartyId, address: &Address, patience: Duration) -> Result<Line, Failure> {
         let (identity, federation) = (&party.identity, &party.federation);
         let Some(peer) = federation.roster.member(to).cloned() else {
-            return Err(Failure::new(Code::Internal, "no such party", "this is a defect, please report it"));
+            return Err(Failure::defect("no such party"));
         };
         let credentials = Credentials::from_seed(&identity.seed())?;
         let session = party.session(to);
@@ -181,7 +181,7 @@ pub async fn knock(
         Ok(Ok(software)) => Ok(software),
         Ok(Err(Attempt::Final(failure))) => Err(failure),
         Ok(Err(Attempt::Again(e))) => Err(e.into()),
-        Err(_) => Err(CarrierError::TimedOut { what: "no answer to the greeting" }.into()),
+        Err(_) => Err(CarrierError::TimedOut("no answer to the greeting").into()),
     };
     handle.close("only asked").await;
     Ok(Knocked { over: handle.over(), answer })
@@ -204,9 +204,9 @@ async fn answer(
     let answer = tokio::time::timeout(SEND_LIMIT, receiver.recv()).await;
     let bytes = match answer {
         Ok(Ok(Some(bytes))) => bytes,
-        Ok(Ok(None)) => return Err(Attempt::Again(CarrierError::Closed { reason: "it hung up".into() })),
+        Ok(Ok(None)) => return Err(Attempt::Again(CarrierError::Closed("it hung up".into()))),
         Ok(Err(e)) => return Err(e.into()),
-        Err(_) => return Err(Attempt::Again(CarrierError::TimedOut { what: "no answer to the greeting" })),
+        Err(_) => return Err(Attempt::Again(CarrierError::TimedOut("no answer to the greeting"))),
     };
     let session = app_messages::greeting_session();
     if message::kind_of(&bytes) == Some(Kind::Denied) {
@@ -252,10 +252,10 @@ impl From<CarrierError> for Attempt {
             CarrierError::Unreachable { .. }
             | CarrierError::Unresolved { .. }
             | CarrierError::Proxy { .. }
-            | CarrierError::Busy { .. }
-            | CarrierError::TimedOut { .. }
-            | CarrierError::Closed { .. }
-            | CarrierError::Handshake { .. } => Attempt::Again(e),
+            | CarrierError::Busy(_)
+            | CarrierError::TimedOut(_)
+            | CarrierError::Closed(_)
+            | CarrierError::Handshake(_) => Attempt::Again(e),
             other => Attempt::Final(other.into()),
         }
     }

@@ -142,9 +142,7 @@ pub async fn run_through(mut config: IntermediaryConfig, entrance: Entrance) -> 
             hub.close(|_| None).await;
             return Err(failure);
         }
-        Err(End::Another(_)) => {
-            Err(Failure::new(Code::Internal, "a run was left", "this is a defect, please report it"))
-        }
+        Err(End::Another(_)) => Err(Failure::defect("a run was left")),
         Err(End::Failed(failure)) => Err(failure),
     };
     let last = match &result {

@@ -130,7 +130,7 @@ async fn attempt(
         address: address.clone(),
         commitment: meeting.commitment(&begun.nonce),
     };
-    let gone = |_| Attempt::Again(CarrierError::TimedOut { what: "no answer to the knock" });
+    let gone = |_| Attempt::Again(CarrierError::TimedOut("no answer to the knock"));
     line.send(&knock).await?;
     let bytes = timeout(STEP, line.recv()).await.map_err(gone)??;
     let answer: Answer = line.open(&bytes)?;

@@ -330,7 +330,7 @@ impl Lobby {
                         guest.has = Some(has);
                         Ok(guest.party.clone())
                     })?;
-                    (self.news)(News::Has { party });
+                    (self.news)(News::Has(party));
                     return Ok(());
                 }
             }
@@ -347,7 +347,7 @@ impl Lobby {
             (self.news)(News::Behind { party: party.clone(), number });
         }
         let mut states = self.state.subscribe();
-        (self.news)(News::Here { party: party.clone() });
+        (self.news)(News::Here(party.clone()));
         let mut proposed = None;
         // At the end of a run everybody comes here, and for a moment the run is not over.
         let mut settled = Some(tokio::time::Instant::now() + SETTLED);
@@ -399,7 +399,7 @@ impl Lobby {
                 list.guest(&party).into_iter().for_each(|guest| guest.said = None);
                 Ok(())
             })?;
-            (self.news)(News::Gone { party });
+            (self.news)(News::Gone(party));
         }
         ended
     }

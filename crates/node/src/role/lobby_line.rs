@@ -72,7 +72,7 @@ impl<'a> Caller<'a> {
         self.since = Instant::now();
         let dialled = self.carrier.dial(&self.to, &self.credentials, &self.coordinator.0, frames::from_inside, ATTEMPT);
         let link = dialled.await.map_err(|e| match e {
-            CarrierError::WrongServerKey { addr } => {
+            CarrierError::WrongServerKey(addr) => {
                 let by = self.errand.by;
                 Attempt::Final(Failure::new(
                     Code::Peer,

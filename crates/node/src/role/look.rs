@@ -6,12 +6,7 @@ use std::sync::Arc;
 use tokio::{sync::watch, task::JoinHandle};
 use veilsum_proto::suite::Hash;
 
-use crate::{
-    agreed::Federation,
-    documents::PlanAnswer,
-    error::{Code, Failure},
-    table::Halt,
-};
+use crate::{agreed::Federation, documents::PlanAnswer, error::Failure, table::Halt};
 
 /// What this party makes of a roster and a plan.
 #[derive(Clone)]
@@ -78,7 +73,7 @@ impl Look {
                 let _ = earlier.await;
             }
             let judged = tokio::task::spawn_blocking(move || judge(&looking)).await;
-            judged.map_err(|e| Failure::new(Code::Internal, e, "this is a defect, please report it"))?
+            judged.map_err(|e| Failure::defect(e))?
         });
         Look { of, stamp, halt, reads, task: Some(task), opinion: None }
     }
@@ -124,7 +119,7 @@ impl Look {
             }
         };
         self.task = None;
-        let judged = judged.map_err(|e| Failure::new(Code::Internal, e, "this is a defect, please report it"));
+        let judged = judged.map_err(|e| Failure::defect(e));
         self.opinion = Some(judged??);
         Ok(())
     }

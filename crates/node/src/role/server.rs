@@ -369,7 +369,7 @@ impl Run<'_> {
     async fn done(&mut self) -> Result<RunResult, Failure> {
         self.hub.close_rounds();
         let Turn::Done(outcome) = self.conversation.turn() else {
-            return Err(Failure::new(Code::Internal, "a run without an outcome", "this is a defect, please report it"));
+            return Err(Failure::defect("a run without an outcome"));
         };
         let (outcome, cohort) = ((**outcome).clone(), self.conversation.cohort().to_vec());
         if outcome.n_total.is_some_and(|n| n < self.config.party.federation.terms.min_total_rows) {

@@ -179,7 +179,7 @@ impl Service {
     /// The disk is full, or fails. What was under way is taken up as after a crash, which nobody is told is an end.
     fn wait_for_space(&mut self, failure: Failure) {
         if self.full.is_none() && self.pause == FIRST_PAUSE {
-            (self.config.news)(News::Full { why: format!("{} ({})", failure.message, failure.advice) });
+            (self.config.news)(News::Full(format!("{} ({})", failure.message, failure.advice)));
         }
         self.full = Some(Instant::now() + self.pause);
         self.pause = (self.pause * 2).min(LONGEST_PAUSE);
@@ -204,7 +204,7 @@ impl Service {
         let mut state = State::read(&self.config.folder)?;
         if state.unusable != self.unusable {
             self.unusable = state.unusable.clone();
-            self.unusable.iter().for_each(|why| (self.config.news)(News::Unusable { why: why.clone() }));
+            self.unusable.iter().for_each(|why| (self.config.news)(News::Unusable(why.clone())));
         }
         match (&self.running, state.run()) {
             (Some(running), _) => state.running = running.opened.is_none(),

@@ -282,7 +282,7 @@ impl SiteSession {
         loop {
             let bytes = match self.receive(line).await? {
                 Ok(Some(bytes)) => bytes,
-                Ok(None) => return Ok(Ending::Lost(CarrierError::Closed { reason: "the other side hung up".into() })),
+                Ok(None) => return Ok(Ending::Lost(CarrierError::Closed("the other side hung up".into()))),
                 Err(e @ CarrierError::Frame(_)) => return Err(e.into()),
                 Err(e) => return Ok(Ending::Lost(e)),
             };

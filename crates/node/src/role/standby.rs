@@ -69,10 +69,7 @@ pub struct StandbyConfig {
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum News {
     /// The coordinator knows that this party is here.
-    Standing {
-        /// What the link runs on.
-        over: &'static str,
-    },
+    Standing(&'static str),
     /// There is no link, and the attempts go on.
     Again {
         /// Why.
@@ -215,7 +212,7 @@ async fn goes(look: &mut Option<Look>) -> Result<(), Failure> {
 async fn attempt(config: &StandbyConfig, mut line: LobbyLine<'_>, look: &mut Option<Look>) -> Result<Next, Attempt> {
     let mut own = Own::load(config);
     line.send(&StandBy { has: own.has(), done: config.done.clone(), number: config.number }).await?;
-    (config.news)(News::Standing { over: line.over });
+    (config.news)(News::Standing(line.over));
     own.judge(config, look);
     let mut tick = tokio::time::interval(LOOK);
     loop {

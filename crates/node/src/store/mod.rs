@@ -24,7 +24,7 @@ use tokio::{
     sync::Semaphore,
 };
 
-use crate::error::{Code, Failure};
+use crate::error::Failure;
 
 /// As many threads of this process compute for long at the same time as there are cores. Of hundreds of parties in one process the network
 /// work would otherwise have a hundredth of a core, and their links time out.
@@ -41,7 +41,7 @@ pub(crate) async fn computed<T: Send + 'static>(work: impl FnOnce() -> T + Send 
     }
     let _turn = TURNS.acquire().await;
     let done = tokio::task::spawn_blocking(work).await;
-    done.map_err(|e| Failure::new(Code::Internal, e, "this is a defect, please report it"))
+    done.map_err(|e| Failure::defect(e))
 }
 
 /// Runs work that waits for a disk or computes for long. Where other threads can take over this thread's network work, they do so
@@ -83,7 +83,7 @@ pub(crate) type Write<'a> = Box<dyn FnOnce() -> Result<(), Failure> + Send + 'a>
 /// That of the first one that failed; the others may be on disk.
 pub(crate) fn side_by_side(mut writes: Vec<Write<'_>>) -> Result<(), Failure> {
     let Some(own) = writes.pop() else { return Ok(()) };
-    let broken = |what: &str| Failure::new(Code::Internal, what, "this is a defect, please report it");
+    let broken = |what: &str| Failure::defect(what);
     aside(|| {
         thread::scope(|scope| {
             let begin = |write| thread::Builder::new().spawn_scoped(scope, write);

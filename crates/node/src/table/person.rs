@@ -40,7 +40,7 @@ impl PersonKey {
                 .map_err(|e| Failure::new(Code::Internal, e, "the system has no random numbers"))?;
             match files::write_private(path, &*fresh, Existing::Refuse) {
                 // Another command of this site made one in between.
-                Ok(()) | Err(FileError::Exists { .. }) => {}
+                Ok(()) | Err(FileError::Exists(_)) => {}
                 Err(error) => return Err(error.into()),
             }
         }

@@ -31,9 +31,7 @@ enum Phase {
         proofs: BTreeMap<u16, Proof>,
         passing: BTreeMap<u16, Vec<u8>>,
     },
-    Share {
-        boxes: BTreeMap<u16, Vec<SealedFor>>,
-    },
+    Share(BTreeMap<u16, Vec<SealedFor>>),
     Deliver,
 }
 
@@ -170,7 +168,7 @@ impl Setup {
                     to.extend_from_slice(&codec::encode(&CiphertextFor { site: from, ciphertext }));
                 }
             }
-            (Phase::Share { boxes }, Kind::ShareKeys) => {
+            (Phase::Share(boxes), Kind::ShareKeys) => {
                 let shares: ShareKeys = frame.decode("ShareKeys")?;
                 let known = self.keys.get(&from).is_some_and(|(k, _)| {
                     shares.commitments.len() == usize::from(self.open.slots)
@@ -290,9 +288,9 @@ impl Setup {
                     frames.insert(to, env.frame_raw(Kind::DirectoryCertificate, &hash, &message));
                 }
                 self.pending = Pending::new(frames, wait, env, now);
-                self.phase = Phase::Share { boxes: BTreeMap::new() };
+                self.phase = Phase::Share(BTreeMap::new());
             }
-            Phase::Share { boxes } => {
+            Phase::Share(boxes) => {
                 let mut deliveries: BTreeMap<u16, Vec<SealedFor>> = BTreeMap::new();
                 for (from, sent) in std::mem::take(boxes) {
                     for b in sent {

@@ -189,7 +189,7 @@ async fn records_against_the_rules_end_a_connection_over_tcp_with_a_reason() {
             let _ = stream.write_all(&bytes).await;
             let _ = stream.flush().await;
             let reason = link.handle().closed().await;
-            assert!(matches!(reason, CarrierError::Closed { .. }), "{expected}: {reason:?}");
+            assert!(matches!(reason, CarrierError::Closed(_)), "{expected}: {reason:?}");
             let mut answer = Vec::new();
             let _ = stream.read_to_end(&mut answer).await;
             let answer = String::from_utf8_lossy(&answer);
@@ -229,7 +229,7 @@ async fn a_port_that_is_shut_tells_its_links_over_tcp_too() {
         let (dialled, _accepted) = link(over, &mut listener, addr, 1, &frame(1, b"")).await;
         listener.close("the run is over").await;
         match dialled.handle().closed().await {
-            CarrierError::Closed { reason } => assert!(reason.contains("the run is over"), "{reason}"),
+            CarrierError::Closed(reason) => assert!(reason.contains("the run is over"), "{reason}"),
             other => panic!("{other:?}"),
         }
     })

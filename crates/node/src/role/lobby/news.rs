@@ -19,15 +19,9 @@ pub enum News {
         key: String,
     },
     /// This party has roster and plan.
-    Has {
-        /// Its name.
-        party: String,
-    },
+    Has(String),
     /// This member stands by.
-    Here {
-        /// Its name.
-        party: String,
-    },
+    Here(String),
     /// This member stands by for the next run, while the one that it had a part in goes on without it.
     Past {
         /// Its name.
@@ -36,10 +30,7 @@ pub enum News {
         number: u64,
     },
     /// A member that stood by is gone.
-    Gone {
-        /// Its name.
-        party: String,
-    },
+    Gone(String),
     /// A member's answer to the plan that is proposed.
     Answers {
         /// Its name.
@@ -62,10 +53,7 @@ pub enum News {
         number: u64,
     },
     /// Nothing can be written for now. It is tried again, and a run goes on then.
-    Full {
-        /// What cannot, and what to do.
-        why: String,
-    },
+    Full(String),
     /// A run has ended.
     Ended {
         /// Its number.
@@ -81,8 +69,5 @@ pub enum News {
         why: String,
     },
     /// A document in the folder cannot be handed out.
-    Unusable {
-        /// Why.
-        why: String,
-    },
+    Unusable(String),
 }

@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use crate::{
-    error::{Code, Failure},
+    error::Failure,
     files::{FileError, may_pass},
 };
 
@@ -107,7 +107,7 @@ impl From<LedgerError> for Failure {
                 "put it back from where the key came from; if you are sure that the ledger is the newest, write a head with \
                  `veilsum ledger adopt`"
             }
-            LedgerError::Unasked => return Failure::new(Code::Internal, e, "this is a defect, please report it"),
+            LedgerError::Unasked => return Failure::defect(e),
         };
         if passes { Failure::storage(e, next) } else { Failure::input(e, next) }
     }
