@@ -3,12 +3,11 @@
 //!
 //! Twenty sites, coordinator and intermediary on loopback QUIC in one process, so that what twenty machines would do side by
 //! side waits here for the processors and the disk of one. Every site has a state folder in both forms: what is compared
-//! is policy and ledger, not the journal. A round is the time between two totals. Measured twice: with nothing between
-//! the parties, and with every site 20 ms from the aggregators, as organisations of one country are.
+//! is policy and ledger, not the journal. A round is the time between two totals.
 
 use std::{
     sync::{Arc, Mutex},
-    time::{Duration, Instant},
+    time::Instant,
 };
 
 use veilsum_cluster::{Algorithm, Rows, method::Seeding, random::Stream};
@@ -18,10 +17,7 @@ use veilsum_node::{
     plan::{Column, PlanSpec},
     role::server::Progress,
 };
-use veilsum_testkit::{
-    distance::Far,
-    measure::{Spread, for_real, print_machine},
-};
+use veilsum_testkit::measure::{Spread, for_real, print_machine};
 
 const LABEL: &[u8; 24] = b"veilsum overhead rows v1";
 
@@ -36,24 +32,21 @@ fn main() {
     print_machine();
     let (sites, rounds, repetitions) = if for_real() { (20, 12, 5) } else { (3, 3, 1) };
     println!("{sites} sites of 150 rows, K = 3, 2 columns, {} rounds each", repetitions * (rounds as usize - 1));
-    for one_way in [0, 20].map(Duration::from_millis) {
-        let mut times = [Vec::new(), Vec::new()];
-        // In turns, so that what else the machine does falls on all alike.
-        for _ in 0..repetitions {
-            for (form, times) in [SumBounds::Opened, SumBounds::Kept].into_iter().zip(&mut times) {
-                times.extend(run(sites, rounds, form, one_way));
-            }
+    let mut times = [Vec::new(), Vec::new()];
+    // In turns, so that what else the machine does falls on all alike.
+    for _ in 0..repetitions {
+        for (form, times) in [SumBounds::Opened, SumBounds::Kept].into_iter().zip(&mut times) {
+            times.extend(run(sites, rounds, form));
         }
-        let [opened, kept] = times.map(|t| Spread::of(t).times(1e3));
-        let more = 100.0 * (kept.median / opened.median - 1.0);
-        println!("sites {} ms from the aggregators", one_way.as_millis());
-        println!("  bare round                        {opened:.1} ms");
-        println!("  strict policy and ledger          {kept:.1} ms, {more:+.0} %");
     }
+    let [opened, kept] = times.map(|t| Spread::of(t).times(1e3));
+    let more = 100.0 * (kept.median / opened.median - 1.0);
+    println!("  bare round                        {opened:.1} ms");
+    println!("  strict policy and ledger          {kept:.1} ms, {more:+.0} %");
 }
 
 /// Seconds between the totals of one run.
-fn run(sites: usize, rounds: u32, form: SumBounds, one_way: Duration) -> Vec<f64> {
+fn run(sites: usize, rounds: u32, form: SumBounds) -> Vec<f64> {
     let mut stream = Stream::new(7, LABEL);
     let mut site = |i: usize| {
         let values = (0..150).flat_map(|row| {
@@ -78,7 +71,6 @@ fn run(sites: usize, rounds: u32, form: SumBounds, one_way: Duration) -> Vec<f64
             terms.min_total_rows = rows_in_all;
         }),
         state: Some(folder.clone()),
-        carrier: Box::new(move |_| Arc::new(Far::new(one_way))),
         progress: Arc::new(move |progress| {
             if let Progress::Round { .. } = progress {
                 told.lock().expect("nobody panicked").push(Instant::now());

@@ -413,6 +413,7 @@ fn rows_that_cannot_be_used_are_named_without_their_values() {
     bad("x,y\n1,\n1,a\n2,\n", &["rows.csv, line 2", "in all 3 rows", "2 with no value in \"y\" (lines 2, 4)"]);
     bad("x,y\n1,2\n1,7.3313371e\n", &["rows.csv, line 3", "\"y\""]);
     bad("x,y\n1,NaN\n", &["rows.csv, line 2", "\"y\""]);
+    bad("x,y\n1,1e999\n", &["rows.csv, line 2", "\"y\""]);
     bad("x,y\n", &["rows.csv"]);
     bad("", &["rows.csv", "empty"]);
     fs::remove_file(w.0.join("rows.csv")).unwrap();

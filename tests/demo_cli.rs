@@ -31,42 +31,15 @@ fn table(value: &Value) -> Vec<Vec<f64>> {
 
 /// Everything that the contract promises about `result.json`.
 fn contract(result: &Value) {
-    let promised = ["method", "k", "m", "centres", "n_total", "rounds", "converged", "indices", "cohort"];
-    let held = ["sizes", "mass", "weight", "deviations", "not_shown"];
-    let more = ["missing", "plan_hash", "history", "traffic", "pooled", "centres_box"];
+    const PROMISED: &str = "centres centres_box cohort converged deviations history indices k m mass method missing n_total not_shown \
+                            plan_hash pooled rounds sizes traffic weight";
+    const BESIDE: &str = "columns departures federation findings format model_digest n_total_from objective objective_per_row profile \
+                          questions release roster_hash run signatures software warnings wire_version";
     let found = keys(result);
-    for key in promised.iter().chain(&more).chain(&held) {
-        assert!(found.contains(key), "{key} is not in {found:?}");
+    for key in PROMISED.split(' ') {
+        assert!(found.contains(&key), "{key} is not in {found:?}");
     }
-    let signed = [
-        "federation",
-        "format",
-        "model_digest",
-        "release",
-        "roster_hash",
-        "run",
-        "signatures",
-        "software",
-        "wire_version",
-    ];
-    let beside = [
-        "departures",
-        "columns",
-        "findings",
-        "n_total_from",
-        "objective",
-        "objective_per_row",
-        "profile",
-        "questions",
-        "warnings",
-    ];
-    let known = |key: &&str| {
-        promised.contains(key)
-            || held.contains(key)
-            || more.contains(key)
-            || beside.contains(key)
-            || signed.contains(key)
-    };
+    let known = |key: &&&str| PROMISED.split(' ').chain(BESIDE.split(' ')).any(|known| known == **key);
     assert_eq!(found.iter().filter(|k| !known(k)).collect::<Vec<_>>(), Vec::<&&str>::new(), "keys nobody documented");
     assert_eq!(keys(&result["indices"]), ["fuzzy_davies_bouldin", "xie_beni"]);
     for key in ["centres", "max_abs_diff"] {
@@ -149,8 +122,11 @@ fn exact_and_without_further_arguments() {
 fn the_same_seed_gives_the_same_result() {
     let run = |seed: &str| {
         let out = Folder::fresh();
-        demo(&out, &["--seed", seed, "--json", "--set", "max_rounds=5"]).expect(0);
+        let ended = demo(&out, &["--seed", seed, "--json", "--set", "max_rounds=5"]).expect(0);
         let result = out.json("out/result.json");
+        // One document and nothing else.
+        assert_eq!((serde_json::from_str(&ended.stdout).ok(), &*ended.stderr), (Some(result.clone()), ""));
+        contract(&result);
         assert!(
             result["pooled"]["max_abs_diff"].as_f64().expect("a number") <= 1e-9,
             "the first centres are not the same"
@@ -160,21 +136,6 @@ fn the_same_seed_gives_the_same_result() {
     let first = run("7");
     assert_eq!(run("7"), first);
     assert_ne!(run("8"), first);
-}
-
-#[test]
-fn json_is_one_document_and_nothing_else() {
-    let out = Folder::fresh();
-    let ended = demo(&out, &["--json"]).expect(0);
-    let value: Value = serde_json::from_str(&ended.stdout).expect("one JSON document");
-    assert_eq!(value, out.json("out/result.json"));
-    assert_eq!(ended.stderr, "");
-    contract(&value);
-
-    let ended = demo(&out, &["--json", "--data", "/nowhere/rows.csv", "--k", "3"]).expect(3);
-    let value: Value = serde_json::from_str(&ended.stdout).expect("one JSON document");
-    assert_eq!((&value["error"]["code"], ended.stderr.as_str()), (&3.into(), ""));
-    assert!(!value["error"]["next"].as_str().expect("a next step").is_empty());
 }
 
 /// What `site.toml` says of rows, `--rows` says here, and what is told fits it.
@@ -263,6 +224,7 @@ fn a_site_for_every_value_of_a_column() {
 /// A cell that no message may show.
 const SECRET: &str = "8765309";
 
+/// What a file of rows can have wrong is tried at a site (`cli.rs`); here, that the demonstration says it, too, and what it alone reads.
 #[test]
 fn bad_files() {
     let out = Folder::fresh();
@@ -270,14 +232,7 @@ fn bad_files() {
     let csv = |name: &str, text: &str| out.write(name, text);
     let good = csv("good.csv", &format!("x,y,label\n{}", rows(30)));
     let ragged = csv("ragged.csv", &format!("x,y,label\n{}{SECRET},1\n", rows(30)));
-    let words = csv("words.csv", &format!("x,y,label\n{}{SECRET}km,1,a\n", rows(30)));
-    let nan = csv("nan.csv", &format!("x,y,label\n{}NaN,{SECRET},a\n", rows(30)));
-    let infinite = csv("inf.csv", &format!("x,y,label\n{}1e999,{SECRET},a\n", rows(30)));
-    let hole = csv("hole.csv", &format!("x,y,label\n{},{SECRET},a\n", rows(30)));
     let constant = csv("constant.csv", &format!("x,y,label\n{}", format!("1,{SECRET},a\n").repeat(30)));
-    let headless = csv("headless.csv", &format!("{SECRET},2,3\n1,2,3\n"));
-    let bare = csv("bare.csv", "x,y,label\n");
-    let empty = csv("empty.csv", "");
     let few = csv("few.csv", &format!("x,y,label\n{}", rows(4)));
     let start = csv("start.csv", &format!("0.1,0.2\n0.3,{SECRET}x\n"));
     let wide = csv("wide.csv", "0.1,0.2,0.3\n0.3,0.4,0.5\n");
@@ -286,14 +241,7 @@ fn bad_files() {
     // What is wrong, and words that the message must hold.
     let cases: Vec<(Vec<&str>, i32, Vec<&str>)> = vec![
         (vec!["--data", &ragged], 3, vec!["line 32", "cells"]),
-        (vec!["--data", &words], 3, vec!["line 32", "\"x\""]),
-        (vec!["--data", &nan], 3, vec!["line 32", "\"x\"", "missing"]),
-        (vec!["--data", &infinite], 3, vec!["line 32", "\"x\""]),
-        (vec!["--data", &hole], 3, vec!["line 32", "\"x\"", "missing"]),
         (vec!["--data", &constant], 3, vec!["constant"]),
-        (vec!["--data", &headless], 3, vec!["header"]),
-        (vec!["--data", &bare], 3, vec!["no rows"]),
-        (vec!["--data", &empty], 3, vec!["empty"]),
         (vec!["--data", "/nowhere/rows.csv"], 3, vec!["/nowhere/rows.csv"]),
         (vec!["--data", &good, "--column", "x", "z"], 2, vec!["\"z\""]),
         (vec!["--data", &good, "--split", "town"], 2, vec!["\"town\""]),
@@ -315,6 +263,10 @@ fn bad_files() {
         assert!(!out.0.join("out").exists(), "{args:?} wrote something");
     }
     demo(&out, &["--data", &good, "--sites", "3", "--k", "2"]).expect(0);
+    let ended = demo(&out, &["--json", "--data", "/nowhere/rows.csv", "--k", "3"]).expect(3);
+    let value: Value = serde_json::from_str(&ended.stdout).expect("one JSON document");
+    assert_eq!((&value["error"]["code"], ended.stderr.as_str()), (&3.into(), ""));
+    assert!(!value["error"]["next"].as_str().expect("a next step").is_empty());
 }
 
 #[test]
@@ -339,11 +291,7 @@ fn wrong_arguments() {
     says(on_rows(&["--split", "label", "--k", "2"]).expect(2), &["at least 3"]);
     says(on_rows(&["--sites", "3", "--split", "label", "--k", "2"]).expect(2), &["contradict"]);
     says(on_rows(&["--sites", "3"]).expect(2), &["--k"]);
-    for m in ["1", "0.5", "nan", "inf"] {
-        says(demo(&out, &["--set", &format!("m={m}")]).expect(2), &["fuzzifier"]);
-    }
     says(demo(&out, &["--set", "m=two"]).expect(2), &["--set m=two"]);
-    says(demo(&out, &["--set=epsilon=-1"]).expect(2), &["epsilon"]);
     says(demo(&out, &["--set", "max_rounds=0"]).expect(2), &["round"]);
     says(demo(&out, &["--set", "scale=log"]).expect(2), &["box"]);
     says(demo(&out, &["--sites", "4"]).expect(2), &["--data"]);

@@ -2,7 +2,13 @@
 
 use veilsum_testkit::program::{Parties, free_port, start, veilsum};
 
-use super::processes::{LIMIT, LONG, QUICK, SIZES, answered, calm, start_all, strings};
+use super::processes::{LIMIT, LONG, QUICK, SIZES, answered, calm, start_all};
+
+/// The run is over: the folder beside this key holds an empty journal.
+fn nothing_to_take_up(p: &Parties, name: &str) {
+    let state = std::fs::read_dir(p.folder.path(&format!("{name}.key.state"))).expect("a folder");
+    assert!(state.flatten().all(|file| file.metadata().expect("its size").len() <= 16), "a journal with entries");
+}
 
 /// A coordinator that its operator or a supervisor stops ends nobody's run: the others are told, wait a little for it, and go on where
 /// it was when it is started again with the same command. One that was killed goes on, too. From what it keeps of the whole run
@@ -22,15 +28,25 @@ fn a_coordinator_that_is_told_to_stop_takes_its_run_up() {
         server = start(&p.server(&patience));
         server.until("its journal", LIMIT, |log| log.contains("taking up an interrupted run"));
     }
-    answered(&clients[0], 10);
+    answered(&clients[0], 40);
     assert_eq!(server.kill().code, None);
     server = start(&p.server(&patience));
     server.until("its journal", LIMIT, |log| log.contains("taking up an interrupted run"));
-    server.wait(LIMIT).expect(0);
+    // While it runs nobody else does with its key.
+    let second = veilsum(&p.server(&["--listen", &format!("127.0.0.1:{}", free_port())])).expect(3);
+    assert!(second.stderr.contains("in use by another process"), "{}", second.stderr);
+    let told = server.wait(LIMIT).expect(0).stderr;
+    assert!(told.contains("totals so far: ") && !told.contains("totals so far: 0"), "{told}");
     assert!(intermediary.wait(LIMIT).expect(0).stdout.contains("counted"));
-    clients.into_iter().for_each(|client| drop(client.wait(LIMIT).expect(0)));
+    for client in clients {
+        let told = client.wait(LIMIT).expect(0).stderr;
+        assert!(!told.contains("began a new run"), "{told}");
+    }
     let result = p.folder.json("out/result.json");
-    assert_eq!(result["centres"], calm()["centres"]);
+    for what in ["centres", "mass", "rounds", "missing", "n_total_from"] {
+        assert_eq!(result[what], calm()[what], "{what}");
+    }
+    nothing_to_take_up(&p, "lead");
     let documents = ["--roster", &p.folder.path("roster.toml"), "--plan", &p.folder.path("plan.toml")];
     let verified = veilsum(&[&["verify", &p.folder.path("out"), "--json"], &documents[..]].concat()).expect(0);
     let said: serde_json::Value = serde_json::from_str(&verified.stdout).expect("JSON");
@@ -63,35 +79,6 @@ fn a_result_that_cannot_be_written_is_had_with_room() {
     assert!(std::fs::metadata(p.folder.path("out/openings.bin")).unwrap().len() > 0);
 }
 
-/// The coordinator is killed in the middle of a run and started again with the same command: the run goes on where it was.
-#[test]
-fn a_killed_coordinator_takes_its_run_up() {
-    let p = Parties::new(&SIZES, &LONG);
-    let patience = ["--phase-timeout", "20", "--grace", "20", "--join-timeout", "90"];
-    let (server, intermediary, clients) = start_all(&p, &patience, 1..=5);
-    answered(&clients[0], 40);
-    server.kill();
-    let server = start(&p.server(&patience));
-    server.until("its journal", LIMIT, |log| log.contains("taking up an interrupted run"));
-    // While it runs nobody else does with its key.
-    let second = veilsum(&p.server(&["--listen", &format!("127.0.0.1:{}", free_port())])).expect(3);
-    assert!(second.stderr.contains("in use by another process"), "{}", second.stderr);
-    let told = server.wait(LIMIT).expect(0);
-    assert!(told.stderr.contains("totals so far: ") && !told.stderr.contains("totals so far: 0"), "{}", told.stderr);
-    assert!(intermediary.wait(LIMIT).expect(0).stdout.contains("counted"));
-    for client in clients {
-        let told = client.wait(LIMIT).expect(0);
-        assert!(!told.stderr.contains("began a new run"), "{}", told.stderr);
-    }
-    let result = p.folder.json("out/result.json");
-    assert_eq!((&result["rounds"], &result["n_total_from"]), (&300.into(), &"intermediary".into()));
-    assert!(strings(&result["missing"]).is_empty(), "{result}");
-    assert_eq!((&result["centres"], &result["mass"]), (&calm()["centres"], &calm()["mass"]));
-    // The run is over: nothing is left to take up, and the keys' folder holds an empty journal.
-    let state = std::fs::read_dir(p.folder.0.join("lead.key.state")).expect("a folder");
-    assert!(state.flatten().all(|f| f.metadata().expect("its size").len() <= 16), "a journal with entries");
-}
-
 /// The intermediary is killed in the middle of a run and started again, with its journal and then without: it goes on, or the sites
 /// count once more, the same over the same cohort. The total is handed over at the end ([JRN-5], [APP-2]).
 #[test]
@@ -120,7 +107,5 @@ fn a_killed_intermediary_goes_on_and_without_its_journal_counts_again() {
     let result = p.folder.json("out/result.json");
     assert_eq!((&result["rounds"], &result["n_total"]), (&300.into(), &SIZES.iter().sum::<usize>().into()));
     assert_eq!((&result["centres"], &result["n_total_from"]), (&calm()["centres"], &"intermediary".into()));
-    // Nothing is left to take up.
-    let state = std::fs::read_dir(p.folder.path("counter.key.state")).expect("a folder");
-    assert!(state.flatten().all(|f| f.metadata().expect("its size").len() <= 16), "a journal with entries");
+    nothing_to_take_up(&p, "counter");
 }

@@ -73,20 +73,17 @@ fn the_schema_refuses_what_is_not_an_event() {
 /// Every event that the product knows is in the schema, and the other way round.
 #[test]
 fn every_event_has_its_place_in_the_schema() {
-    let source = fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join("crates/node/src/role/progress.rs"))
-        .expect("a source");
-    let file: syn::File = syn::parse_file(&source).expect("Rust");
-    let variants = file.items.iter().find_map(|item| match item {
-        syn::Item::Enum(all) if all.ident == "Progress" => Some(&all.variants),
-        _ => None,
-    });
-    let named = |ident: &syn::Ident| {
-        let text = ident.to_string();
+    let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("crates/node/src/role/progress.rs");
+    let source = fs::read_to_string(file).expect("a source");
+    let (_, events) = source.split_once("pub enum Progress {\n").expect("the events");
+    let events = events.split("\n}\n").next().expect("its end").lines().filter_map(|line| line.strip_prefix("    "));
+    let named = |line: &str| {
+        let name = line.split(|c: char| !c.is_alphanumeric()).next().unwrap_or_default();
         let dashed =
-            text.chars().flat_map(|c| [c.is_uppercase().then_some('-'), Some(c.to_ascii_lowercase())]).flatten();
+            name.chars().flat_map(|c| [c.is_uppercase().then_some('-'), Some(c.to_ascii_lowercase())]).flatten();
         dashed.collect::<String>().trim_start_matches('-').to_owned()
     };
-    let mut known: Vec<String> = variants.expect("the events").iter().map(|variant| named(&variant.ident)).collect();
+    let mut known: Vec<String> = events.filter(|line| line.starts_with(char::is_uppercase)).map(named).collect();
     known.push("left-out".into());
     let schema = schema();
     let forms = schema["oneOf"].as_array().expect("forms").iter();

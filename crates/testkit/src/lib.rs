@@ -4,7 +4,7 @@
 //! 2. [`wire`]: the wire format written a second time; [`hub`]: the one lying hub, which speaks it.
 //! 3. [`secrets`]: what a site's journal gives away; [`recording`], [`lies`]: an honest run written down, and what may be said
 //!    in place of each of its messages; [`crashes`]: federations whose processes die.
-//! 4. [`cost`]: what a round costs each party; with `node`, `measure` and `distance` for the benches.
+//! 4. [`cost`]: what a round costs each party; with `node`, `measure` for the benches.
 //! 5. [`vectors`]: the test vectors of `protocol/vectors`, and how its sessions are played.
 //! 6. With the feature `cluster`: `data`, the shared data sets and known answers. With `node`, the whole product: `cast`, a
 //!    federation in which the test plays the coordinator or the intermediary, `in_process` and `program`, federations in one
@@ -18,8 +18,6 @@ pub mod cost;
 pub mod crashes;
 #[cfg(feature = "cluster")]
 pub mod data;
-#[cfg(feature = "node")]
-pub mod distance;
 #[cfg(feature = "node")]
 pub mod faults;
 pub mod federation;
