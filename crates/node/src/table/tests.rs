@@ -5,11 +5,12 @@ use std::io::{self, Cursor, Read};
 use super::*;
 
 mod account;
+mod cases;
+mod copies;
 #[cfg(feature = "columnar")]
 pub(super) mod forms;
 #[cfg(feature = "columnar")]
 mod own_words;
-mod texts;
 #[cfg(feature = "columnar")]
 mod typed;
 
@@ -24,22 +25,6 @@ fn all() -> TableSpec {
 
 fn spec(columns: &[&str], label: Option<&str>) -> TableSpec {
     TableSpec { columns: columns.iter().map(|&c| c.to_owned()).collect(), label: label.map(str::to_owned), ..all() }
-}
-
-#[test]
-fn a_category_becomes_indicators_behind_the_numbers() {
-    use crate::plan::Categorical;
-    let categories = ["no", "yes", "é"].map(str::to_owned).to_vec();
-    let smoker = Categorical { column: "smoker".into(), categories, weight: 0.5 };
-    let wanted = TableSpec { categorical: vec![smoker], ..spec(&["age"], Some("site")) };
-    let table = read("smoker,age,site\nyes,40,a\né,50,b\n", &wanted).unwrap();
-    assert_eq!(table.columns, ["age", "smoker=no", "smoker=yes", "smoker=é"]);
-    assert_eq!(table.values, [40.0, 0.0, 1.0, 0.0, 50.0, 0.0, 0.0, 1.0]);
-    let unknown = refused("smoker,age,site\nno,40,a\nsometimes,50,b\n", &wanted);
-    assert!(unknown.contains("line 3, column \"smoker\"") && unknown.contains("\"no\", \"yes\", \"é\""), "{unknown}");
-    assert!(!unknown.contains("sometimes"), "{unknown}");
-    assert!(refused("smoker,age,site\n,50,b\n", &wanted).contains("column \"smoker\": the value is missing"));
-    assert!(refused("age,site\n50,b\n", &wanted).contains("no column is called \"smoker\""));
 }
 
 /// [NOI-8]: whatever stands in the cells, the table is read; a row that cannot be used is not there.
@@ -96,105 +81,6 @@ fn refused(text: impl AsRef<[u8]>, spec: &TableSpec) -> String {
     error
 }
 
-#[test]
-fn columns_come_in_the_order_asked_for() {
-    let text = "a,b,kind,c\n1,2,x,3\n4,5, y ,6e0\n";
-    let table = read(text, &spec(&["c", "a"], Some("kind"))).expect("a good table");
-    assert_eq!((table.columns.join(" "), table.rows), ("c a".to_owned(), 2));
-    assert_eq!(table.values, [3.0, 1.0, 6.0, 4.0]);
-    assert_eq!(table.labels, Some(vec!["x".to_owned(), "y".to_owned()]));
-    let rest = read(text, &spec(&[], Some("kind"))).expect("a good table");
-    assert_eq!((rest.columns.join(" "), rest.values[..3].to_vec()), ("a b c".to_owned(), vec![1.0, 2.0, 3.0]));
-}
-
-#[test]
-fn what_spreadsheets_write_is_read() {
-    let expected = read("a,b\n1,2\n3,4\n", &all()).expect("a good table");
-    for text in [
-        "\u{feff}a,b\r\n1,2\r\n3,4\r\n",
-        "a;b\n1;2\n3;4",
-        "a\tb\n1\t2\n\n3\t4\n\n\n",
-        "\"a\",\"b\"\n\"1\",2\n 3 , 4\n",
-        "\n\na;b\r\n1;2\r\n3;4\r\n",
-        "a,b\r1,2\r3,4\r",
-    ] {
-        let table = read(text, &all()).expect(text);
-        assert!((table.columns, table.values) == (expected.columns.clone(), expected.values.clone()), "{text:?}");
-    }
-    let tricky = read("\"a,1\";b\n1;2\n", &all()).expect("a delimiter within quotes is none");
-    assert_eq!(tricky.columns, ["a,1", "b"]);
-}
-
-#[test]
-fn a_column_left_out_may_hold_anything() {
-    let table = read(b"a,name\n1,caf\xe9\n2,\n", &spec(&["a"], None)).expect("only a is read");
-    assert_eq!(table.values, [1.0, 2.0]);
-}
-
-#[test]
-fn bad_cells_are_named_by_place_and_never_shown() {
-    for (cell, words) in [
-        ("secret77", "not a number"),
-        ("0x77", "not a number"),
-        ("7 7", "not a number"),
-        ("", "missing"),
-        ("NA", "missing"),
-        ("NaN", "missing"),
-        ("-inf", "NaN"),
-        ("7e999", "too large"),
-    ] {
-        for (end, line) in [("\n", 4), ("\r\n", 4)] {
-            let text = format!("a,weight{end}1,2{end}{end}3,{cell}{end}5,6{end}");
-            let error = refused(text, &all());
-            assert!(error.contains(words), "{error}");
-            assert!(error.contains("\"weight\""), "{error}");
-            assert!(error.contains(&format!("line {line},")), "{error}");
-            assert!(!error.contains("77") && !error.contains("secret") && !error.contains("999"), "{error}");
-        }
-    }
-    assert!(refused("a;b\n1;2,5\n", &all()).contains("decimal comma"));
-}
-
-#[test]
-fn bad_shapes_are_named() {
-    assert!(refused("", &all()).contains("empty"));
-    assert!(refused("\n\r\n", &all()).contains("empty"));
-    assert!(refused("a,b\n", &all()).contains("no rows"));
-    let ragged = refused("a,b\n1,2\n1,2,3\n", &all());
-    assert!(ragged.contains("line 3: 3 cells where 2 belong"), "{ragged}");
-    assert!(refused("a,b,a\n1,2,3\n", &all()).contains("two columns are called \"a\""));
-    assert!(refused("a,,b\n1,2,3\n", &all()).contains("column 2 has no name"));
-    assert!(refused("a\nx\n", &spec(&[], Some("a"))).contains("no column beside the label"));
-    let unknown = refused("a,b\n1,2\n", &spec(&["c"], None));
-    assert!(unknown.contains("\"c\"") && unknown.contains("\"a\", \"b\""), "{unknown}");
-    assert!(refused("a,b\n1,2\n", &spec(&["a", "a"], None)).contains("asked for twice"));
-    assert!(refused("a,b\n1,2\n", &spec(&["a", "b"], Some("b"))).contains("asked for twice"));
-}
-
-#[test]
-fn a_file_without_a_header_is_told_and_not_quoted() {
-    for text in ["5.1,3.5,setosa\n4.9,3.0,setosa\n", "setosa,5.1,3.5\n", "x;5,1\n"] {
-        let error = refused(text, &spec(&["petal"], None));
-        assert!(error.contains("looks like data"), "{error}");
-        assert!(!error.contains("setosa") && !error.contains("5.1"), "{error}");
-    }
-}
-
-#[test]
-fn other_encodings_are_told_by_their_line() {
-    assert!(refused(b"a,kind\n1,x\n2,caf\xe9\n", &spec(&["a"], Some("kind"))).contains("line 3: the text is not"));
-    assert!(refused(b"caf\xe9,b\n1,2\n", &all()).contains("line 1: the text is not"));
-    assert!(refused(b"\xff\xfea\0,\0b\0\n\0", &all()).contains("line 1: the text is not"));
-    assert!(refused(b"a\0,\0b\0\n\x001\0,\x002\0", &all()).contains("line 1: the text is not"));
-}
-
-#[test]
-fn a_gap_in_a_single_column_is_a_missing_value() {
-    assert!(refused("a\n1\n\n2\n", &all()).contains("line 3, column \"a\": the value is missing"));
-    assert!(refused("a\r\n1\r\n\r\n2\r\n", &all()).contains("line 3, column \"a\": the value is missing"));
-    assert_eq!(read("a\n1\n2\n\n\n", &all()).expect("only the end is blank").values, [1.0, 2.0]);
-}
-
 /// A stream without end, of which a reader without limits would want all.
 struct Endless(u8, std::cell::Cell<usize>);
 
@@ -245,6 +131,7 @@ fn centres_come_without_a_header() {
     assert!(read("x,y\n1,2\n").expect_err("a header").advice().contains("remove that line"));
     assert!(read("1,2\n3,q\n").expect_err("a word").to_string().contains("line 2, column \"2\""));
     assert!(read("").expect_err("nothing").to_string().contains("empty"));
+    assert!(read("1,5;2,5\n3,5;4,5\n").expect_err("commas").to_string().contains("two ways"));
 }
 
 #[test]

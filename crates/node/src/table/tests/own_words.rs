@@ -9,7 +9,7 @@ use super::{
     super::*,
     forms::{named, parquet, refused},
 };
-use crate::{documents::tests::Folder, plan::Categorical};
+use crate::documents::tests::Folder;
 
 #[test]
 fn rows_that_cannot_be_used_are_all_listed_without_their_values() {
@@ -140,62 +140,4 @@ fn a_mark_is_a_mark_in_other_digits_too() {
             assert_eq!((&table.values[..], table.tally.left_out.rows()), (&[1.0, -98.0][..], 3));
         }
     }
-}
-
-#[test]
-fn a_site_reads_its_own_names_words_and_units_as_the_agreed_ones() {
-    let folder = Folder::new("rules");
-    let path = folder.at("rows.csv");
-    fs::write(
-        &path,
-        "Alter,Gewicht,edu,sex,ward\n40,100,primary,w,a\n50,200,2,m,b\n,150,1,m,a\n60,-99,1,w,a\n70,10,1,w,c\n",
-    )
-    .unwrap();
-    let map = |pairs: &[(&str, Meaning)]| pairs.iter().map(|(word, of)| ((*word).to_owned(), of.clone())).collect();
-    let rules = RowRules {
-        columns: [("age", "Alter"), ("weight", "Gewicht")].map(|(a, b)| (a.to_owned(), b.to_owned())).into(),
-        values: [
-            ("edu".to_owned(), map(&[("primary", Meaning::Number(1.0))])),
-            ("sex".to_owned(), map(&[("w", Meaning::Word("female".into())), ("m", Meaning::Word("male".into()))])),
-        ]
-        .into(),
-        units: [("weight".to_owned(), Unit { factor: 0.5, offset: 1.0 })].into(),
-        missing: Some(Missing::LeaveOut),
-        marks: vec!["-99".into()],
-        filter: Filter::parse("ward in ('a', 'b') and Gewicht < 1e3").unwrap(),
-        ..RowRules::default()
-    };
-    let sex = Categorical { column: "sex".into(), categories: vec!["female".into(), "male".into()], weight: 1.0 };
-    let spec = |rules: RowRules| TableSpec {
-        categorical: vec![sex.clone()],
-        rules: Arc::new(rules),
-        ..named(&["age", "weight", "edu"])
-    };
-    let table = read(&path, &spec(rules.clone())).unwrap();
-    assert_eq!(table.values, [40.0, 51.0, 1.0, 1.0, 0.0, 50.0, 101.0, 2.0, 0.0, 1.0]);
-    // What a filter compares and is marked as missing does not pass.
-    assert_eq!((table.tally.filtered, table.tally.left_out.rows()), (2, 1));
-    let change = |change: &dyn Fn(&mut RowRules)| {
-        let mut changed = rules.clone();
-        change(&mut changed);
-        refused(&path, &spec(changed))
-    };
-    let none = change(&|r| r.filter = Filter::parse("ward = 'z'").unwrap());
-    assert!(none.contains("the filter of site.toml leaves no row"), "{none}");
-    let near = change(&|r| r.units.extend([("wieght".to_owned(), Unit { factor: 1.0, offset: 0.0 })]));
-    assert!(near.contains("\"wieght\"") && near.contains("do you mean \"weight\"?"), "{near}");
-    assert!(
-        change(&|r| drop(r.columns.insert("age".into(), "alter".into()))).contains("no column is called \"alter\"")
-    );
-    assert!(change(&|r| r.filter = Filter::parse("war = 1").unwrap()).contains("the filter of site.toml compares"));
-    assert!(change(&|r| r.columns.clear()).contains("no column"));
-    let other = change(&|r| drop(r.values.insert("sex".into(), map(&[("w", Meaning::Word("woman".into()))]))));
-    assert!(other.contains("was not agreed on") && other.contains("\"female\", \"male\""), "{other}");
-    let turned = change(&|r| drop(r.values.insert("sex".into(), map(&[("female", Meaning::Word("male".into()))]))));
-    assert!(turned.contains("what was agreed on stays"), "{turned}");
-    assert!(
-        change(&|r| r.units.extend([("sex".to_owned(), Unit { factor: 2.0, offset: 0.0 })])).contains("has no numbers")
-    );
-    let number = change(&|r| drop(r.values.insert("edu".into(), map(&[("2", Meaning::Number(3.0))]))));
-    assert!(number.contains("another meaning"), "{number}");
 }

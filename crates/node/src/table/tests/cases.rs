@@ -1,0 +1,110 @@
+//! A folder of texts as other programs write them, `cases/`: the table that each gives, or how it is refused.
+
+use std::{collections::BTreeMap, fs, sync::Arc};
+
+use serde::Deserialize;
+
+use super::{whole, *};
+use crate::plan::Categorical;
+
+/// Texts that are read in one way.
+#[derive(Deserialize, Default)]
+#[serde(deny_unknown_fields, default)]
+struct Case {
+    /// As in [`TableSpec`].
+    columns: Vec<String>,
+    label: Option<String>,
+    categories: BTreeMap<String, Vec<String>>,
+    total: bool,
+    /// As in `site.toml`.
+    rows: RowRules,
+    /// Whether the signs of the texts are bytes.
+    bytes: bool,
+    reads: Vec<Reads>,
+    /// A text, and parts of what its refusal says: behind `^` how it begins, behind `!` what it does not say.
+    refuses: Vec<Vec<String>>,
+    /// Parts of what every refusal says.
+    told: Vec<String>,
+}
+
+/// Texts of one table, and what is known of it.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Reads {
+    texts: Vec<String>,
+    names: Option<String>,
+    values: Option<Vec<f64>>,
+    labels: Option<Vec<String>>,
+    spanning: Option<u64>,
+    filtered: Option<u64>,
+    left_out: Option<u64>,
+}
+
+impl Case {
+    fn spec(&self) -> TableSpec {
+        let categories = self.categories.clone().into_iter();
+        let categorical = categories.map(|(column, categories)| Categorical { column, categories, weight: 1.0 });
+        TableSpec {
+            columns: self.columns.clone(),
+            label: self.label.clone(),
+            categorical: categorical.collect(),
+            total: self.total,
+            rules: Arc::new(self.rows.clone()),
+            ..TableSpec::default()
+        }
+    }
+
+    fn read(&self, text: &str) -> Result<Table, TableError> {
+        let bytes = if self.bytes { text.chars().map(|sign| sign as u8).collect() } else { text.as_bytes().to_vec() };
+        read_csv_from(&bytes[..], "site.csv", &self.spec())
+    }
+
+    fn check(&self, what: &str) {
+        assert!(!self.reads.is_empty() || !self.refuses.is_empty(), "{what}: nothing is tried");
+        for expected in &self.reads {
+            for text in &expected.texts {
+                let table = self.read(text).unwrap_or_else(|e| panic!("{what}: {text:?}: {}", whole(&e)));
+                let is = |found: String, expected: &Option<String>| {
+                    assert!(expected.as_ref().is_none_or(|expected| *expected == found), "{what}: {text:?}: {found}");
+                };
+                is(table.columns.join("|"), &expected.names);
+                is(format!("{:?}", table.values), &expected.values.as_ref().map(|values| format!("{values:?}")));
+                is(
+                    format!("{:?}", table.labels),
+                    &expected.labels.as_ref().map(|labels| format!("{:?}", Some(labels))),
+                );
+                is(table.tally.spanning.to_string(), &expected.spanning.map(|n| n.to_string()));
+                is(table.tally.filtered.to_string(), &expected.filtered.map(|n| n.to_string()));
+                is(table.tally.left_out.rows().to_string(), &expected.left_out.map(|n| n.to_string()));
+            }
+        }
+        for refused in &self.refuses {
+            let (text, parts) = refused.split_first().expect("a text");
+            assert!(!parts.is_empty() || !self.told.is_empty(), "{what}: {text:?}: any refusal would do");
+            let error = whole(&self.read(text).expect_err(&format!("{what}: {text:?}")));
+            let rest = error.strip_prefix("site.csv").unwrap_or_else(|| panic!("{what}: {text:?}: {error}"));
+            for part in parts.iter().chain(&self.told) {
+                let holds = match part.split_at(1) {
+                    ("^", begin) => rest.trim_start_matches([',', ' ']).starts_with(begin),
+                    ("!", never) => !error.contains(never),
+                    _ => error.contains(part.as_str()),
+                };
+                assert!(holds, "{what}: {text:?}: not {part:?}: {error}");
+            }
+        }
+    }
+}
+
+#[test]
+fn every_text_gives_its_table_or_its_refusal() {
+    let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/src/table/tests/cases");
+    let mut files = 0;
+    for file in fs::read_dir(folder).unwrap() {
+        let path = file.unwrap().path();
+        let text = fs::read_to_string(&path).unwrap();
+        let cases: BTreeMap<String, Case> = toml::from_str(&text).unwrap_or_else(|e| panic!("{}: {e}", path.display()));
+        cases.iter().for_each(|(what, case)| case.check(what));
+        files += 1;
+    }
+    assert_eq!(files, 5);
+}
