@@ -5,7 +5,10 @@ use std::{
     time::{Duration, Instant},
 };
 
-use veilsum_node::documents::{load_identity, write_roster};
+use veilsum_node::{
+    documents::{load_identity, write_roster},
+    store::ledger,
+};
 use veilsum_proto::roster::{Member, Roster};
 use veilsum_testkit::program::{Parties, agree, free_port, start, veilsum};
 
@@ -124,7 +127,8 @@ fn pol_9_a_site_whose_operator_did_not_agree_dials_nobody() {
     let p = Parties::new(&SIZES, &PLAN);
     let args = p.client(1, &[]);
     fs::remove_dir_all(p.folder.0.join("site-1.state")).expect("the ledger with the agreement");
-    fs::remove_file(p.folder.0.join("site-1.key.head")).expect("its head");
+    let (identity, _) = load_identity(p.folder.path("site-1.key")).expect("a key");
+    ledger::begin(&p.folder.0.join("site-1.state"), &identity.digest_secret()).expect("an account");
     let told = veilsum(&args).expect(7);
     assert!(told.stderr.contains("[POL-9]") && !told.stderr.contains("waiting"), "{}", told.stderr);
     // An agreement to one plan is none to another.

@@ -199,8 +199,8 @@ fn a_plan_of_another_roster_rows_without_a_column_and_a_policy_that_refuses() {
     p.plan("other.toml", "other-plan.toml", &PLAN);
     let other = p.folder.path("other-plan.toml");
     fails(&of_site(&p, &["--plan", &other]), "plan", 3, &["another roster", "get the plan"], &shut);
-    let damaged = p.folder.write("site-1.key.head", "not a head");
-    fails(&of_site(&p, &[]), "ledger", 3, &["site-1.key.head"], &shut);
+    let damaged = p.folder.write("site-1.state/ledger.head", "not a head");
+    fails(&of_site(&p, &[]), "ledger", 3, &["ledger.head"], &shut);
     fs::remove_file(damaged).expect("the file");
     // A folder that cannot be written into.
     let folder = p.folder.write("a-file", "");

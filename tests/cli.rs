@@ -8,8 +8,9 @@ use std::{
 };
 
 use serde_json::Value;
+use veilsum_cli::embedded::found;
 use veilsum_node::{
-    documents::{found, load_identity, write_key},
+    documents::{load_identity, write_key},
     files::Existing,
 };
 use veilsum_proto::identity::Identity;

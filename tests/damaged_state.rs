@@ -2,6 +2,7 @@
 //! somebody else's, clocks and versions that differ. Each ends with a message that says what happened and what to do.
 
 use std::{
+    collections::BTreeMap,
     ffi::OsString,
     fs,
     net::SocketAddr,
@@ -112,6 +113,55 @@ fn damaged_journals(p: &Parties) {
     }
     let swapped = veilsum(&p.client(1, &elsewhere)).expect(3);
     told(&swapped, &["it belongs to another plan, roster or aggregator", "agree on a new plan"]);
+}
+
+/// Whatever another version of this software kept is refused by name and stays as it is: no account begins anew beside it.
+#[test]
+fn files_of_another_form_are_refused_and_stay_as_they_are() {
+    let p = Parties::new(&SIZES[..3], &[]);
+    let of = |name: &str| PathBuf::from(p.folder.path(name));
+    let state = of("site-1.state");
+    let all = || -> BTreeMap<PathBuf, Vec<u8>> {
+        let files = |folder: &Path| fs::read_dir(folder).into_iter().flatten().flatten().map(|file| file.path());
+        let files: Vec<PathBuf> = files(&p.folder.0).chain(files(&state)).filter(|path| path.is_file()).collect();
+        // A lock says nothing, and `pinned.toml` begins with the first start.
+        let kept = files
+            .into_iter()
+            .filter(|path| !path.ends_with("pinned.toml") && path.extension().is_none_or(|end| end != "lock"));
+        kept.map(|path| (path.clone(), fs::read(path).expect("a file"))).collect()
+    };
+    let args = p.client(1, &["--join-timeout", "1"]);
+    let text = |name: &str| fs::read_to_string(of(name)).expect("a text");
+    let other = |name: &str, from: &str, to: &str| {
+        let (whole, mode) = (text(name), fs::metadata(of(name)).expect("a file").permissions());
+        assert!(whole.contains(from), "{name}: {whole}");
+        fs::write(of(name), whole.replacen(from, to, 1)).expect("another form");
+        fs::set_permissions(of(name), mode).expect("its mode");
+        whole
+    };
+    let refused = |name: &str, texts: &[&str]| {
+        let before = all();
+        let ended = veilsum(&args).expect(3);
+        told(&ended, &[texts, &[name, "next: "]].concat());
+        assert_eq!(all(), before, "{name}");
+    };
+    for (name, from, to) in [
+        ("site-1.key", "veilsum-key/1", "veilsum-key/0"),
+        ("roster.toml", "veilsum-roster/", "veilsum-roster/0"),
+        ("plan.toml", "veilsum-plan/", "veilsum-plan/0"),
+        ("site-1.state/ledger.head", "\"form\":1", "\"form\":7"),
+    ] {
+        let whole = other(name, from, to);
+        refused(
+            name,
+            if name.ends_with("head") { &["form 7", "nothing in the folder was changed"] } else { &["format"] },
+        );
+        fs::write(of(name), whole).expect("as it was");
+    }
+    // A folder whose ledger alone is left of what another version wrote.
+    fs::remove_file(state.join("ledger.head")).expect("no head");
+    fs::write(state.join("ledger.jsonl"), "{\"form\":7,\"index\":0}\n").expect("a ledger");
+    refused("ledger.jsonl", &["form 7", "never begun anew"]);
 }
 
 #[test]

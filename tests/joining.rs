@@ -9,6 +9,7 @@ use std::{
 };
 
 use veilsum_node::carrier::{self, Address, Carrier, CarrierError, Credentials, HEADER_LEN, Transport};
+use veilsum_node::documents::Pinned;
 use veilsum_node::egress::Egress;
 use veilsum_proto::{message, suite::VERSION};
 use veilsum_testkit::program::{Ended, Folder, Parties, Running, fingerprint_of, free_port, start_in};
@@ -153,7 +154,8 @@ fn three_sites_join_by_a_line_each_and_run() {
         );
         let key = std::fs::metadata(party.has(&format!("{name}.key"))).expect("a key");
         assert_eq!(key.permissions().mode() & 0o777, 0o600);
-        assert!(party.folder.0.join("pinned.toml").metadata().is_err(), "agreed to without a call");
+        let pinned = Pinned::load(&party.folder.0.join(format!("{name}.key"))).expect("what it joined with");
+        assert!(pinned.roster.is_none(), "agreed to without a call");
     }
     // By telephone, among each other: hospital-b reads to all, and hospital-a to hospital-b.
     let mut read = |of: usize| {
@@ -396,6 +398,11 @@ fn from_nothing_to_a_result_by_a_handful_of_commands_and_one_call() {
     let create = ["federation", "create", "three-hospitals", "--run", "--listen", &listen, "--site"];
     let lobby = hub.start(&[&create[..], &SITES, &["--intermediary", &counter]].concat());
     lobby.until("an open lobby", LIMIT, |log| log.contains("is open"));
+    // The other stream is read by another thread.
+    let end = Instant::now() + LIMIT;
+    while lobby.printed().matches("veilsum join").count() < 4 && Instant::now() < end {
+        std::thread::sleep(Duration::from_millis(20));
+    }
     let (told, heard) = (lobby.printed(), lobby.heard());
     assert!(heard.contains("copy coordinator.key") && heard.contains("port 443 alone"), "{heard}");
     assert!(!told.contains("next: veilsum run"), "{told}");

@@ -5,15 +5,17 @@ use std::{
     collections::BTreeSet,
     fs,
     path::{Path, PathBuf},
+    sync::Arc,
     time::Duration,
 };
 
 use serde_json::{Value, json};
 use veilsum_cluster::{Rows, method::Seeding};
 use veilsum_node::{
-    documents::{SitePolicy, roster_fingerprint},
+    documents::{SitePolicy, load_identity, roster_fingerprint},
     error::Code,
     loopback::{LoopbackConfig, LoopbackRun},
+    store::Ledger,
 };
 use veilsum_proto::{
     plan::Terms,
@@ -121,20 +123,19 @@ fn a_site_answers_a_plan_and_knows_what_it_gave_away() {
     server.expect(0);
     intermediary.expect(0);
     clients.into_iter().for_each(|c| drop(c.expect(0)));
-    // Whoever knows the key can check the ledger.
-    let (file, public) = (p.ledger(1), p.0.public("site-1"));
+    // Whoever has the file can check the ledger, and sees who signed it.
+    let file = p.ledger(1);
     let file = file.to_str().expect("a path");
-    let told = veilsum(&["verify", file, "--key", &public, "--json"]).expect(0);
+    let told = veilsum(&["verify", file, "--json"]).expect(0);
     let told: Value = serde_json::from_str(&told.stdout).expect("JSON");
+    assert_eq!(told["signers"], json!([p.0.public("site-1")]));
     let link = told["link"].as_str().expect("a link").to_owned();
-    veilsum(&["verify", file, "--key", &public, "--head", &link]).expect(0);
-    let stranger = veilsum(&["verify", file, "--key", &p.0.public("site-2")]).expect(3);
-    assert!(stranger.stderr.contains("entry 0 is not signed"), "{}", stranger.stderr);
-    // Whoever names somebody else's key has a whole file.
-    assert!(stranger.stderr.contains("next: check first that the key is"), "{}", stranger.stderr);
-    let none = veilsum(&["verify", &p.path("none.jsonl"), "--key", &public]).expect(3);
-    assert!(none.stderr.contains("no such file") && none.stderr.contains("before its first answer"), "{}", none.stderr);
-    assert!(!none.stderr.contains("free space"), "{}", none.stderr);
+    veilsum(&["verify", file, "--head", &link]).expect(0);
+    // Another site's folder is no account of this one.
+    let (other, state) = (p.path("site-2.key"), p.path("site-1.state"));
+    let stranger = veilsum(&p.client(1, &["--key", &other, "--state", &state])).expect(3);
+    assert!(stranger.stderr.contains("was signed last by another key"), "{}", stranger.stderr);
+    assert!(stranger.stderr.contains("give this party its own state folder"), "{}", stranger.stderr);
     // Every frame of the report is an entry, and the answers are those of the run.
     let shown: Value =
         serde_json::from_str(&veilsum(&[p.own("show", 1), vec!["--json".into()]].concat()).expect(0).stdout)
@@ -180,13 +181,12 @@ fn a_site_answers_a_plan_and_knows_what_it_gave_away() {
 
 /// [LED-2], [LED-3], [LED-5]: a site with such a ledger answers nothing.
 fn tampered(p: &Strict) {
-    let (file, head) = (p.ledger(1), p.0.folder.0.join("site-1.key.head"));
+    let (file, head) = (p.ledger(1), p.0.folder.0.join("site-1.state/ledger.head"));
     let whole = fs::read(&file).expect("the ledger");
-    let public = p.0.public("site-1");
     let refused = |text: &str| {
         let told = veilsum(&p.client(1, &["--join-timeout", "1"])).expect(3);
         assert!(told.stderr.contains(text) && !told.stderr.contains("did not answer"), "{text}: {}", told.stderr);
-        let verified = veilsum(&["verify", file.to_str().expect("a path"), "--key", &public]);
+        let verified = veilsum(&["verify", file.to_str().expect("a path")]);
         (verified.code, verified.stderr)
     };
     let lines: Vec<&[u8]> = whole.split_inclusive(|b| *b == b'\n').collect();
@@ -203,7 +203,7 @@ fn tampered(p: &Strict) {
     fs::write(&file, &whole).expect("the ledger");
     fs::rename(&head, head.with_extension("away")).expect("the head");
     assert_eq!(refused("is missing").0, Some(0));
-    veilsum(&p.own("adopt", 1)).expect(0);
+    fs::rename(head.with_extension("away"), &head).expect("the head");
     p.0.plan("roster.toml", "plan.toml", &[&NOISE[..], &["--seed=5"]].concat());
     let told = veilsum(&p.client(1, &["--join-timeout", "1"])).expect(4);
     assert!(told.stderr.contains("did not answer"), "{}", told.stderr);
@@ -415,6 +415,52 @@ fn led_6_a_journal_that_was_taken_away_takes_nothing_from_the_account() {
     assert_eq!(p.budget(1)["nano_rho"], before);
 }
 
+/// [LED-9]: two federations over the same rows have one account, where the site's policy in one of them says so.
+#[test]
+fn led_9_two_federations_share_one_account() {
+    let [one, two] = [1, 2].map(|_| Strict::new(&ORDINARY, &NOISE));
+    let state = |i: usize| one.path(&format!("site-{i}.state"));
+    (1..=3).for_each(|i| {
+        let rows = format!("site-{i}.csv");
+        fs::copy(one.path(&rows), two.path(&rows)).expect("the same rows");
+    });
+    let client = |of: &Strict, i: usize, own: bool| {
+        let mut args = of.client(i, &["-vv", "--state", &state(i)]);
+        let at = args.iter().position(|arg| arg == "--state").expect("a folder");
+        if own {
+            args.drain(at..at + 2);
+        }
+        start(&args)
+    };
+    let run = |of: &Strict, own: bool| {
+        let hubs = [start(&of.0.server(&QUICK)), start(&of.0.intermediary(&QUICK))];
+        let clients: Vec<Running> = (1..=3).map(|i| client(of, i, own && i == 1)).collect();
+        clients.into_iter().chain(hubs).for_each(|party| drop(party.wait(LIMIT).expect(0)));
+    };
+    run(&one, false);
+    let spent = || one.budget(1)["nano_rho"].as_u64().expect("a number");
+    let first = spent();
+    // A folder that another key signs in is somebody else's, until the operator says that it is not.
+    let told = veilsum(&two.client(1, &["--state", &state(1), "--join-timeout", "1"])).expect(3).stderr;
+    assert!(told.contains("signed last by another key") && told.contains("`state` in site.toml"), "{told}");
+    two.0.folder.write("site.toml", &format!("state = {:?}\n", state(1)));
+    // At the others the operator joined from the folder of the first.
+    for i in 2..=3 {
+        let (identity, _) = load_identity(two.path(&format!("site-{i}.key"))).expect("a key");
+        Ledger::take_over(Path::new(&state(i)), Arc::new(identity)).expect("its account");
+    }
+    run(&two, true);
+    // What a question costs follows from the centres before it, which noise moves.
+    assert!(spent().abs_diff(2 * first) < first / 1_000, "{} and {first}", spent());
+    let verified = veilsum(&["verify", one.ledger(1).to_str().expect("a path"), "--json"]).expect(0).stdout;
+    let verified: Value = serde_json::from_str(&verified).expect("JSON");
+    assert_eq!(verified["signers"].as_array().map(Vec::len), Some(2), "{verified}");
+    // Together they have no third run of that size.
+    one.0.plan("roster.toml", "plan.toml", &[&NOISE[..], &["--seed=5"]].concat());
+    let told = one.check(1, &[]).expect(7).stderr;
+    assert!(told.contains("[POL-8]"), "{told}");
+}
+
 /// [LED-8], [REL-7]: rows that changed are noticed whatever they are called; a declared change is answered from once every site
 /// that the policies ask for has declared one, and what was given away before still counts.
 #[test]
@@ -480,8 +526,7 @@ fn rows_that_change_are_declared_by_enough_sites_at_once() {
 fn machine(p: &Strict, i: usize) -> Vec<(PathBuf, Vec<u8>)> {
     let state =
         fs::read_dir(p.path(&format!("site-{i}.state"))).expect("the state").map(|file| file.expect("a file").path());
-    let head = PathBuf::from(p.path(&format!("site-{i}.key.head")));
-    let files = state.chain([head]).filter(|path| path.is_file());
+    let files = state.filter(|path| path.is_file());
     files.map(|path| (path.clone(), fs::read(path).expect("a file"))).collect()
 }
 

@@ -96,7 +96,6 @@ impl Cast {
                 coordinator: nowhere(),
                 intermediary: nowhere(),
                 state: None,
-                head: None,
                 patience: Duration::from_secs(20),
                 agreed: true,
             };

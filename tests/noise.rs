@@ -274,7 +274,7 @@ fn nano_run(work: &PlanSpec, form: &SumBounds) -> u64 {
 #[test]
 fn a_run_spends_no_more_than_its_budget() {
     for (eps, unit, k) in
-        [(0.1, Unit::Record, 3..=3), (1.0, Unit::Record, 2..=5), (8.0, Unit::Site { rows: 256 }, 3..=3)]
+        [(0.1, Unit::Record, 3..=3), (1.0, Unit::Record, 2..=5), (8.0, Unit::Person { rows: 256 }, 3..=3)]
     {
         let mut work = work(eps);
         (work.recipe.clusters.min, work.recipe.clusters.max) = (*k.start(), *k.end());
@@ -400,7 +400,6 @@ fn noi_5_what_no_sensitivity_is_proved_for_is_refused() {
     refused(&noise(|n| n.tau = 1.5), "tau");
     refused(&noise(|n| n.absolute_rounds = 0), "absolute_rounds");
     refused(&noise(|n| n.validation_share = 0.0), "share");
-    refused(&noise(|n| n.unit = Unit::Site { rows: 0 }), "at least 1");
     refused(&noise(|n| n.unit = Unit::Person { rows: 0 }), "at least 1");
     refused(&noise(|n| n.unit = Unit::Person { rows: 1_001 }), "at most 1000");
     refused(&|w| w.step_bits = None, "step_bits 8 to 32");
@@ -436,15 +435,12 @@ fn noi_5_what_no_sensitivity_is_proved_for_is_refused() {
     refused(&|w| w.sampling = Some(veilsum_cluster::sampling::Sampling { share: 0.5, seed: 1 }), "sampled");
     refused(&|w| w.judge = veilsum_node::plan::Judge::Intermediary, "the coordinator opens");
     refused(&|w| w.recipe.restarts = 2, "restarts = 1");
-    // With the rest of the plan: sites must be left, and a site's rows be those of the plan.
+    // With the rest of the plan: sites must be left.
     let form = |w: &PlanSpec, honest| w.form(5, 256, honest).map(|_| ()).map_err(|e| e.message);
     assert!(form(&work(1.0), 4).is_ok());
     assert!(form(&work(1.0), 0).unwrap_err().contains("min_sites"));
-    let mut site = work(1.0);
-    site.recipe.noise.as_mut().expect("noise").unit = Unit::Site { rows: 100 };
-    assert!(form(&site, 4).unwrap_err().contains("max_rows"));
     // A site's policy is told of persons alone: a site that counts more rows of one refuses the plan ([POL-4]).
-    for (unit, told) in [(Unit::Record, None), (Unit::Person { rows: 3 }, Some(3)), (Unit::Site { rows: 256 }, None)] {
+    for (unit, told) in [(Unit::Record, None), (Unit::Person { rows: 3 }, Some(3))] {
         let mut work = work(1.0);
         work.recipe.noise.as_mut().expect("noise").unit = unit;
         work.check().unwrap();

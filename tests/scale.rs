@@ -94,7 +94,6 @@ fn a_run_of_many_sites_as_real_connections() {
                 coordinator: coordinator.into(),
                 intermediary: intermediary.into(),
                 state: None,
-                head: None,
                 patience: Duration::from_secs(600),
                 agreed: true,
             }));

@@ -44,7 +44,6 @@ enum File {
     Head,
     Journals,
     Transcripts,
-    Rounds,
     All,
 }
 
@@ -65,7 +64,6 @@ impl File {
             File::Head => name.ends_with(".head"),
             File::Journals => name.ends_with(".journal"),
             File::Transcripts => name.ends_with(".transcript"),
-            File::Rounds => name == "rounds",
             File::All => !name.ends_with(".lock"),
         }
     }
@@ -74,7 +72,7 @@ impl File {
 /// The files of this kind beside and in the state folder.
 fn files(of: File, state: &Path) -> Vec<PathBuf> {
     let within = fs::read_dir(state).into_iter().flatten().flatten().map(|entry| entry.path());
-    let found: Vec<PathBuf> = within.chain([state.with_extension("head")]).filter(|path| of.is(path)).collect();
+    let found: Vec<PathBuf> = within.filter(|path| of.is(path)).collect();
     found.into_iter().filter(|path| path.is_file()).collect()
 }
 
@@ -153,8 +151,7 @@ impl Site {
     /// Whether the door says yes to a plan, by what is there of the state.
     fn says_yes(&self, case: &Case) -> bool {
         let federation = &case.cast.federation;
-        let head = self.state().with_extension("head");
-        let account = Ledger::look(&self.state(), &head, &self.identities[2]);
+        let account = Ledger::look(&self.state());
         account.is_ok_and(|account| {
             judge(federation, &case.policy, &account, veilsum_node::clock::seconds_since_1970()).is_ok()
         })
@@ -276,11 +273,6 @@ fn the_journals() {
 #[test]
 fn what_was_said_and_how_far_the_run_is() {
     check(File::Transcripts);
-}
-
-#[test]
-fn the_rounds_that_may_be_undone() {
-    check(File::Rounds);
 }
 
 /// [JRN-2] [LED-8]: a machine that comes back as a snapshot of before, in the midst of a run: with the rows of then it sends the words of then,

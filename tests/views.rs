@@ -106,7 +106,10 @@ fn opaque(f: &Frame, site: u16, members: usize, slots: usize, words: usize) -> V
     match f.kind {
         Kind::AdvertiseKeys => {
             parts.push(take(&mut rest, 2 * 32 + KEY_BYTES));
-            // The block, once it is fixed: a hash of public keys. Then the version of the rows.
+            // What the account is known by: a hash of a secret.
+            assert_eq!(take(&mut rest, 1), [1]);
+            parts.push(take(&mut rest, 32));
+            // The block, once it is fixed: a hash of what accounts are known by. Then the version of the rows.
             if take(&mut rest, 1) == [1] {
                 take(&mut rest, 32);
             }

@@ -86,6 +86,38 @@ impl Standing {
         self.members.push(new);
     }
 
+    /// A site's key is lost: it is invited anew, joins from the same folder, and its account goes on ([LED-9]).
+    fn a_key_is_lost(&mut self, name: &str) {
+        self.dies(name);
+        self.hub(&["federation", "remove", name]).expect(0);
+        let told = self.hub(&["federation", "invite", name]).expect(0).stdout;
+        let line = between(&told, "veilsum join '", "'").to_owned();
+        let at = self.members.iter().position(|member| member.name == name).expect("a member");
+        let folder = self.folder(name);
+        std::fs::remove_file(folder.join(format!("{name}.key"))).expect("its key");
+        // Without its state folder it is asked first.
+        let (state, away) = (folder.join(format!("{name}.key.state")), folder.join("away"));
+        std::fs::rename(&state, &away).expect("its state");
+        let told = self.join(at, &line).wait(LIMIT).expect(3);
+        assert!(told.stderr.contains("took part before") && told.stderr.contains("--new-account"), "{}", told.stderr);
+        self.members[at].house.typed.pop();
+        std::fs::remove_file(folder.join(format!("{name}.key"))).expect("a key without an account");
+        std::fs::rename(&away, &state).expect("its state again");
+        let joining = self.join(at, &line);
+        joining.until("its account", LIMIT, |log| log.contains("goes on under a new key"));
+        let heard = format!("{name}={}", digits(&joining));
+        self.hub(&["federation", "approve", &heard]).expect(0);
+        joining.until("the roster", LIMIT, |log| log.contains("let in; the roster"));
+        joining.kill();
+        let heard = self.fingerprint();
+        self.founded.hub.typed.pop();
+        self.members[at].agrees(&heard);
+        self.members[at].start(&[]);
+        let again = self.members.remove(at);
+        self.accepted(&format!("{name} (site) has another key"));
+        self.members.insert(at, again);
+    }
+
     /// A site is a member no more.
     fn a_site_leaves(&mut self, name: &str) {
         let gone = self.members.iter().position(|member| member.name == name).expect("a member");
@@ -108,9 +140,9 @@ impl Standing {
     }
 }
 
-/// A year: a plan a month, over that month's rows. The coordinator and a site come back from a backup
+/// A year: a plan a month, over that month's rows. A key is lost, the coordinator and a site come back from a backup
 /// of a week ago, one site joins, one is away for two plans, one leaves, all are upgraded; nobody else is disturbed, and what everybody types is counted
-/// ([PRO-1] to [PRO-4], [ROS-9], [LED-11], [REL-5]).
+/// ([PRO-1] to [PRO-4], [ROS-9], [LED-9], [LED-11], [REL-5]).
 #[test]
 fn a_year_of_monthly_plans() {
     let mut all = Standing::new(ROWS);
@@ -133,6 +165,7 @@ fn a_year_of_monthly_plans() {
             assert!(told.stderr.contains("was run already, as run 1"), "{told:?}");
         }
         match month {
+            2 => all.a_key_is_lost("hospital-a"),
             4 => all.a_site_joins(&month_plan),
             5 => {
                 all.comes_back("coordinator", &backup[0]);
@@ -181,9 +214,10 @@ fn a_year_of_monthly_plans() {
         (8, "coordinator", 2),
         (8, "hospital-a", 1),
         (8, "counter", 0),
-        (2, "coordinator", 2),
-        (2, "hospital-a", 1),
-        (2, "counter", 0),
+        (2, "coordinator", 5),
+        (2, "hospital-a", 4),
+        (2, "hospital-b", 2),
+        (2, "counter", 1),
         (3, "coordinator", 2),
         (3, "hospital-a", 1),
         (3, "counter", 0),
@@ -212,7 +246,7 @@ fn a_year_of_monthly_plans() {
     ] {
         assert_eq!(typed.of(party, month), commands, "month {month}: {party}");
     }
-    // One ledger, from the first answer to the last.
+    // One ledger, from the first answer to the last, whatever key signed.
     for (name, months) in [("hospital-a", 12), ("hospital-b", 12), ("hospital-d", 7)] {
         let house = &mut all.member(name).house;
         let key = format!("{name}.key");

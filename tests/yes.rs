@@ -142,9 +142,10 @@ impl Walk {
         let federation = &self.cast.federation;
         let sites: Vec<u16> = (0..federation.roster.sites.len() as u16).collect();
         (self.asked, self.slot) = (self.asked + 1, self.slot + 1);
-        let mut members: Vec<_> = federation.roster.sites.iter().map(|site| (site.key, 0)).collect();
-        members.sort_unstable_by_key(|(key, _)| key.0);
-        let id = block_id(members.iter().map(|(key, _)| *key));
+        let ids = ids(&self.cast);
+        let mut members: Vec<_> = ids.iter().map(|id| (*id, 0)).collect();
+        members.sort_unstable_by_key(|(id, _)| id.0);
+        let id = block_id(ids.iter().copied());
         let context = hash("round", &[&self.plan().0, &self.slot.to_le_bytes()]);
         let asked = Asked {
             context,
@@ -154,7 +155,7 @@ impl Walk {
             words: layout.words(),
             query: question.to_bytes(),
             rounds: 1,
-            blocks: Arc::new(Blocks(vec![Block { id, sites: sites.clone(), versions: vec![0; sites.len()] }])),
+            blocks: Arc::new(Blocks(vec![Block { id, sites: sites.clone(), ids, versions: vec![0; sites.len()] }])),
             own: OwnBlock { id, members },
             sites: sites.len(),
         };
@@ -180,10 +181,19 @@ impl Walk {
     }
 }
 
+/// What the sites are known by: one by its account, the others by their keys ([LED-9]).
+fn ids(cast: &Cast) -> Vec<Hash> {
+    let mut ids: Vec<Hash> = cast.federation.roster.sites.iter().map(|site| Hash(site.key.0)).collect();
+    let own = cast.identities[2].public();
+    let at = cast.federation.roster.sites.iter().position(|site| site.key == own).expect("a member");
+    ids[at] = cast.identities[2].account();
+    ids
+}
+
 /// What was answered before, of other plans.
 fn earlier(dice: &mut Dice, walk: &Walk, ledger: &mut Ledger, cap: u64) {
-    let mut members: Vec<_> = walk.cast.federation.roster.sites.iter().map(|site| (site.key, 0)).collect();
-    members.sort_unstable_by_key(|(key, _)| key.0);
+    let mut members: Vec<_> = ids(&walk.cast).iter().map(|id| (*id, 0)).collect();
+    members.sort_unstable_by_key(|(id, _)| id.0);
     for i in 0..dice.below(4) as u8 {
         let left = Left {
             plan: Hash([100 + i; 32]),
@@ -194,8 +204,7 @@ fn earlier(dice: &mut Dice, walk: &Walk, ledger: &mut Ledger, cap: u64) {
             context: Hash([i; 32]),
         };
         let cost = Cost { scalars: 3, nano_rho: Some(dice.below(cap / 8 + 1)) };
-        let answer =
-            Answer { kind: "fuzzy_sums".into(), question: Hash([200 + i; 32]), cost, drawn: None, probed: None };
+        let answer = Answer { kind: "fuzzy_sums".into(), question: Hash([200 + i; 32]), cost, drawn: None };
         ledger.book_mut().promise(&left, answer, members.clone()).expect("one block");
         ledger.record(&[i], Disclosure::MaskedWords, &left).expect("a ledger in memory");
     }

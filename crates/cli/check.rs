@@ -22,8 +22,8 @@ use veilsum_node::{
         load_roster, policy_of, reading_of, roster_fingerprint,
     },
     error::Failure,
-    release::{Account, Known, Origin, verdict},
-    store::Ledger,
+    release::{Account, Known, Origin, judge},
+    store::{Ledger, ledger::digests_of},
     table::{self, Tally},
 };
 use veilsum_proto::{
@@ -35,7 +35,7 @@ use veilsum_proto::{
 
 use self::report::{InForce, Leaves, Report, Spent};
 use crate::{
-    party::{Own, block_on, head_of, key_beside, state_of},
+    party::{Own, block_on, key_beside, state_of},
     rows::RowsSaid,
     verb::{self, Verb},
 };
@@ -145,7 +145,12 @@ impl Check<'_> {
             "key",
             format!("{file}: the secret key of {name}, open to its owner alone; its fingerprint is {print}"),
         );
-        Some(Arc::new(identity))
+        // A head that cannot be read is told of with the ledger.
+        let digests = digests_of(&state_of(path, self.args.own.state.as_ref())).ok().flatten();
+        Some(Arc::new(match digests {
+            Some(digests) => identity.with_digests(digests),
+            None => identity,
+        }))
     }
 
     fn roster(&mut self) -> Option<Roster> {
@@ -231,7 +236,7 @@ impl Check<'_> {
             self.skip("answers", "whether this site answers a plan needs roster and plan");
             return None;
         };
-        let yes = verdict(federation, &policy.policy, &account, seconds_since_1970());
+        let yes = judge(federation, &policy.policy, &account, seconds_since_1970());
         self.report.answer = self.took("answers", yes);
         self.report.answer.into_iter().for_each(|yes| self.pass("answers", yes));
         Some(())
@@ -311,7 +316,7 @@ impl Check<'_> {
 
     /// What this site's ledger says; nothing is said twice of rows that are others than before.
     fn account(&mut self, key: &Path, identity: &Identity, origin: Option<Origin>) -> Option<Account> {
-        let looked = Ledger::look(&state_of(key, self.args.own.state.as_ref()), &head_of(key), identity);
+        let looked = Ledger::look(&state_of(key, self.args.own.state.as_ref()));
         let account = self.took("ledger", looked)?;
         if let Some(origin) = origin {
             let known = account.recognises(&origin, identity);

@@ -1,20 +1,30 @@
 //! What a program needs that runs parties, or a whole federation, in its own process: the same options as on the command line, come to
 //! what a role is given. Nothing here prints, and signals stay the program's own.
 
-use std::{ffi::OsString, path::PathBuf, sync::Arc};
+use std::{
+    ffi::OsString,
+    path::{Path, PathBuf},
+    sync::Arc,
+};
 
 use clap::{Args, Command, FromArgMatches};
 use serde_json::{Value, json};
 use veilsum_node::{
-    documents::{Federation, Handed, SitePolicy, policy_of},
+    documents::{Federation, Handed, Pinned, SitePolicy, check_address, policy_of, write_key, write_roster},
     error::{Code, Failure},
+    files::Existing,
     loopback::{LoopbackRun, LoopbackSite},
+    random::system_rng,
     release::Rows,
     report,
     role::{client::ClientConfig, intermediary::IntermediaryConfig, server::ServerConfig},
+    store::ledger,
     table::Tally,
 };
-use veilsum_proto::roster::PartyId;
+use veilsum_proto::{
+    identity::Identity,
+    roster::{Member, PartyId, Roster},
+};
 
 use crate::{
     demo::{in_this_process, policy_for},
@@ -48,6 +58,36 @@ struct OneRun {
 fn one(options: Options) -> Result<RunArgs, Failure> {
     let OneRun { plan, run } = parsed("run", options)?;
     Ok(RunArgs { plan: Some(plan), ..run })
+}
+
+/// Makes a whole federation in `folder`, whose owner then has everybody's secrets: a key for every party, and the signed roster, to which
+/// everybody has agreed. Coordinator and intermediary are named with their addresses.
+///
+/// # Errors
+/// A [`Failure`] where a name cannot be used, or a file is there already or cannot be written.
+pub fn found(folder: &Path, name: &str, aggregators: [(&str, &str); 2], sites: &[String]) -> Result<(), Failure> {
+    let mut keys = Vec::new();
+    let mut member = |name: &str, address: &str| {
+        check_address(address)?;
+        let (identity, path) = (Identity::generate(&mut system_rng()), folder.join(format!("{name}.key")));
+        write_key(&path, name, &identity, Existing::Refuse)?;
+        let member = Member { name: name.into(), key: identity.public(), address: address.into() };
+        keys.push((path, identity));
+        Ok::<_, Failure>(member)
+    };
+    let [coordinator, intermediary] = aggregators;
+    let roster = Roster {
+        name: name.into(),
+        coordinator: member(coordinator.0, coordinator.1)?,
+        intermediary: member(intermediary.0, intermediary.1)?,
+        sites: sites.iter().map(|site| member(site, "")).collect::<Result<_, _>>()?,
+    };
+    write_roster(folder.join("roster.toml"), &roster.clone().sign(&keys[0].1)?)?;
+    Pinned::change(&keys[0].0, |pinned| pinned.roster = Some(roster))?;
+    for (key, identity) in &keys[2..] {
+        ledger::begin(&key.with_added_extension("state"), &identity.digest_secret())?;
+    }
+    Ok(())
 }
 
 /// What these options of `veilsum plan new` come to for sites of these names, whose keys nobody has. No file is read but those that

@@ -12,7 +12,9 @@ use clap::{Args, ValueEnum};
 use serde_json::json;
 use veilsum_node::{
     cost::{counted, some_of},
-    documents::{Begun, Offered, Standing, answer_line, check_address, fingerprint, load_roster, parse_invitation},
+    documents::{
+        Begun, Offered, Pinned, Standing, answer_line, check_address, fingerprint, load_roster, parse_invitation,
+    },
     error::{Code, Failure},
     files::quoted,
     random::drawn,
@@ -20,6 +22,7 @@ use veilsum_node::{
         join::{self, JoinConfig, News},
         stop,
     },
+    store::ledger::{self, FILE, HEAD},
 };
 use veilsum_proto::{
     identity::Identity,
@@ -28,8 +31,8 @@ use veilsum_proto::{
 use zeroize::Zeroizing;
 
 use crate::{
-    key::key_of,
-    party::{Reach, block_on},
+    key::{account_of, key_of},
+    party::{Reach, block_on, state_of},
     terminal::{agree, somebody_is_there},
     verb::Verb,
 };
@@ -59,6 +62,9 @@ pub(crate) struct JoinArgs {
     /// Roster and plan are then brought here as files.
     #[arg(long, conflicts_with_all = ["run", "data"])]
     pub offline: bool,
+    /// Begin a new account although this site took part before: its state folder is lost
+    #[arg(long)]
+    pub new_account: bool,
     /// Folder for the key (mode 0600), columns.toml, roster.toml and plan.toml
     #[arg(long, value_name = "DIR", default_value = ".")]
     pub folder: PathBuf,
@@ -112,21 +118,23 @@ impl Verb for JoinArgs {
             role.name(),
             key.display()
         );
-        let begun = folder.join(format!("{party}.joining"));
+        if role == Role::Site {
+            account_of(&key, &identity, self.new_account)?;
+        }
         if self.offline {
-            return answer(&identity, &invitation, &address, &begun, json);
+            return answer(&identity, &invitation, &address, &key, json);
         }
         let joined = block_on(join::run(JoinConfig {
             identity: identity.clone(),
             invitation,
             address,
-            begun: begun.clone(),
+            key: key.clone(),
             roster: roster.clone(),
             plan: (!self.run).then(|| plan.clone()),
             carrier: args.reach.carrier()?,
             news: Arc::new(|news| told(&news)),
         }))
-        .inspect_err(|_| made.undo(&begun))?;
+        .inspect_err(|_| made.undo())?;
         let offered = Offered { file: &roster, roster: &joined, key: &key, identity: &identity };
         let mut standing = offered.standing()?;
         if standing == Standing::New && somebody_is_there() {
@@ -156,22 +164,16 @@ impl Verb for JoinArgs {
 }
 
 /// Prints what is brought to the coordinator in place of a connection ([JOI-8]). Asked once more, it says the same.
-fn answer(
-    identity: &Identity,
-    invitation: &Invitation,
-    address: &str,
-    begun: &Path,
-    json: bool,
-) -> Result<(), Failure> {
-    let begun = Begun::take_up(begun, invitation.token.hash(), Nonce(drawn()))?;
+fn answer(identity: &Identity, invitation: &Invitation, address: &str, key: &Path, json: bool) -> Result<(), Failure> {
+    let begun = Begun::take_up(key, invitation.token.hash(), Nonce(drawn()))?;
     let line = answer_line(&Reply::new(identity, invitation, address, begun.nonce));
-    let (party, key) = (&invitation.party, fingerprint(&identity.public().0));
+    let (party, print) = (&invitation.party, fingerprint(&identity.public().0));
     let text = format!(
-        "{}\n\nBring this line to the coordinator alone: veilsum federation approve {party}=ANSWER. Your key is {key}.\nThe roster comes back \
+        "{}\n\nBring this line to the coordinator alone: veilsum federation approve {party}=ANSWER. Your key is {print}.\nThe roster comes back \
          as a file. Lay it here as roster.toml, and agree to it in a call with all operators\nnext: veilsum agree roster.toml",
         *line
     );
-    let value = json!({ "party": party, "role": invitation.role.name(), "answer": *line, "key": key });
+    let value = json!({ "party": party, "role": invitation.role.name(), "answer": *line, "key": print });
     crate::verb::print(json, &value, &text)
 }
 
@@ -184,9 +186,17 @@ struct Made {
 
 impl Made {
     /// Who was refused at the door has nothing of it: the invitation is void, and a key that nobody knows is of no use.
-    fn undo(&self, begun: &Path) {
-        if begun.exists() || !self.is_new {
+    fn undo(&self) {
+        if !self.is_new || Pinned::load(&self.key).is_ok_and(|pinned| pinned.joining.is_some()) {
             return;
+        }
+        let state = state_of(&self.key, None);
+        if ledger::all(&state).is_ok_and(|entries| entries.is_empty()) {
+            let lock = Path::new(FILE).with_added_extension("lock");
+            for file in [Path::new(HEAD), Path::new(FILE), &lock] {
+                let _ = std::fs::remove_file(state.join(file));
+            }
+            let _ = std::fs::remove_dir(state);
         }
         let _ = std::fs::remove_file(&self.key);
         if let Some(folder) = self.key.parent().filter(|_| self.folder) {

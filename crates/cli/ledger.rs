@@ -17,13 +17,13 @@ use veilsum_proto::{
 };
 
 use crate::{
-    party::{head_of, state_of},
+    party::{own_identity, state_of},
     verb::Verb,
     verify::documents_of,
 };
 use veilsum_node::{
     cost::counted,
-    documents::{fingerprint, header_of, load_federation, load_identity, origin_of, policy_of},
+    documents::{fingerprint, header_of, load_federation, origin_of, policy_of},
     error::Failure,
     plan::Categorical,
     release::{Data, Known, Left},
@@ -66,8 +66,6 @@ pub(crate) enum What {
     Changed,
     /// Declare that other rows altogether take the place of the data set; what was given away before still counts
     Separate,
-    /// Write a head for a ledger that has none, if you are sure that it is the newest
-    Adopt,
     /// Erase what the state folder keeps of a run, for good; the account stays
     Forget,
 }
@@ -93,23 +91,14 @@ impl Verb for LedgerArgs {
                 let entries = own(self)?;
                 crate::verb::print(json, &entries.iter().map(to_json).collect(), &table(&entries))
             }
-            What::Adopt => {
-                let (identity, _) = load_identity(&self.key)?;
-                let (path, head) = (file(self), head_of(&self.key));
-                let checked = ledger::adopt(&path, &head, &identity)?;
-                let text =
-                    format!("{}: {} entries; head written to {}", path.display(), checked.entries, head.display());
-                let value = json!({ "entries": checked.entries, "link": checked.link.to_string() });
-                crate::verb::print(json, &value, &text)
-            }
         }
     }
 }
 
 /// Erases journals and transcripts of the run whose result is in `run`. Its plan is not answered again ([POL-8]).
 fn forget(args: &LedgerArgs, run: &Path, json: bool) -> Result<(), Failure> {
-    let (identity, _) = load_identity(&args.key)?;
-    let (state, head) = (state_of(&args.key, args.state.as_ref()), head_of(&args.key));
+    let state = state_of(&args.key, args.state.as_ref());
+    let (identity, _) = own_identity(&args.key, &state)?;
     if !run.is_dir() {
         let what = format!("{}: there is no such folder of a run", run.display());
         return Err(Failure::input(what, "name the folder in which its result lies, such as results/007-0123abcd"));
@@ -125,7 +114,7 @@ fn forget(args: &LedgerArgs, run: &Path, json: bool) -> Result<(), Failure> {
     if file(args).exists() {
         let (site, _) = policy_of(args.policy.as_deref(), Some(&args.key))?;
         let data = Data { name: site.data, rows: Hash::default() };
-        Ledger::open(&state, Some(&head), Arc::new(identity), data, terms)?.free(&terms)?;
+        Ledger::open(&state, Arc::new(identity), data, terms)?.free(&terms)?;
     }
     let mut erased = 0;
     for aggregator in [PartyId::Coordinator, PartyId::Intermediary] {
@@ -161,9 +150,9 @@ fn separate(args: &LedgerArgs, json: bool) -> Result<(), Failure> {
 
 /// Notes the columns of the data set as they are now. The version from now on.
 fn declare(args: &LedgerArgs, note: impl FnOnce(Vec<Column>) -> Note) -> Result<u32, Failure> {
-    let (identity, _) = load_identity(&args.key)?;
-    let (state, head) = (state_of(&args.key, args.state.as_ref()), head_of(&args.key));
-    let account = Ledger::look(&state, &head, &identity)?;
+    let state = state_of(&args.key, args.state.as_ref());
+    let (identity, _) = own_identity(&args.key, &state)?;
+    let account = Ledger::look(&state)?;
     let names: Vec<String> = account.columns().cloned().collect();
     if names.is_empty() {
         return Err(Failure::input(
@@ -189,7 +178,7 @@ fn declare(args: &LedgerArgs, note: impl FnOnce(Vec<Column>) -> Note) -> Result<
         ));
     }
     let data = Data { name: site.data, rows: Hash::default() };
-    let mut ledger = Ledger::open(&state, Some(&head), Arc::new(identity), data, Hash::default())?;
+    let mut ledger = Ledger::open(&state, Arc::new(identity), data, Hash::default())?;
     ledger.note(note(noted), &Left::default(), Hash::default())?;
     Ok(ledger.book().standing().version)
 }
@@ -221,8 +210,7 @@ fn file(args: &LedgerArgs) -> PathBuf {
 
 /// The entries of one's own ledger; none where nothing ever left.
 fn own(args: &LedgerArgs) -> Result<Vec<Entry>, Failure> {
-    let (identity, _) = load_identity(&args.key)?;
-    Ok(ledger::all(&file(args), &head_of(&args.key), &identity)?)
+    Ok(ledger::all(&state_of(&args.key, args.state.as_ref()))?)
 }
 
 fn to_json(entry: &Entry) -> Value {
@@ -251,6 +239,7 @@ fn note_name(note: &Note) -> &'static str {
         Note::Changed(_) => "rows changed",
         Note::Separate(_) => "other rows",
         Note::Undone => "round undone",
+        Note::Signer => "signed by another key from here on",
         Note::Agreed => "exact totals agreed",
         Note::Reserved(_) => "account kept",
         Note::Met { .. } => "others' ledgers kept",

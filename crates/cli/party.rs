@@ -10,7 +10,7 @@ use std::{
 use clap::{Args, ValueEnum};
 use veilsum_node::{
     carrier::{self, Address, Carrier, Transport},
-    documents::{self, Federation, HANDED, Handed, Offered, RowsFrom, SitePolicy, load_identity},
+    documents::{self, Federation, HANDED, Handed, Offered, RowsFrom, SitePolicy, load_identity, policy_of},
     error::{Code, Failure},
     files, report,
     role::{
@@ -19,6 +19,7 @@ use veilsum_node::{
         server::OnLoss,
         stop,
     },
+    store::ledger,
     table::RowRules,
 };
 use veilsum_proto::{
@@ -213,14 +214,25 @@ impl Loss {
 /// Seconds for which a lost site is waited for: time to start a process, or a machine, again.
 pub(super) const LOSS_WAIT: u64 = 600;
 
-/// Where a party keeps its journal and ledger: as told, else beside its key.
+/// Where a site keeps its journal and ledger: as told, else as `site.toml` says, else beside its key.
 pub(super) fn state_of(key: &Path, given: Option<&PathBuf>) -> PathBuf {
-    given.cloned().unwrap_or_else(|| beside(key, ".state"))
+    let said =
+        || policy_of(None, Some(key)).ok().and_then(|(site, _)| site.state).map(|state| key.with_file_name(state));
+    given.cloned().or_else(said).unwrap_or_else(|| state_beside(key, None))
 }
 
-/// Where the head of its ledger is: beside the key.
-pub(super) fn head_of(key: &Path) -> PathBuf {
-    beside(key, ".head")
+/// Where a coordinator or an intermediary keeps its journal: as told, else beside its key. What `site.toml` says is a site's.
+pub(super) fn state_beside(key: &Path, given: Option<&PathBuf>) -> PathBuf {
+    given.cloned().unwrap_or_else(|| key.with_added_extension("state"))
+}
+
+/// A party's identity and name, with the secret of the account in `state`, where one has begun there ([LED-9]).
+pub(super) fn own_identity(key: &Path, state: &Path) -> Result<(Identity, String), Failure> {
+    let (identity, name) = load_identity(key)?;
+    Ok(match ledger::digests_of(state)? {
+        Some(digests) => (identity.with_digests(digests), name),
+        None => (identity, name),
+    })
 }
 
 /// A key file: as told, else the only one in the folder of `document`.
@@ -247,12 +259,6 @@ pub(super) fn key_beside(given: Option<&PathBuf>, document: &Path) -> Result<Pat
     }
 }
 
-fn beside(key: &Path, end: &str) -> PathBuf {
-    let mut name = key.as_os_str().to_owned();
-    name.push(end);
-    PathBuf::from(name)
-}
-
 impl Documents {
     /// This party's key file: as told, else the one beside the roster.
     pub(super) fn key(&self) -> Result<PathBuf, Failure> {
@@ -264,10 +270,11 @@ impl Documents {
         &self,
         role: &str,
         fits: impl Fn(PartyId) -> bool,
+        state: Option<&PathBuf>,
     ) -> Result<(Federation, Arc<Identity>), Failure> {
         let federation = documents::load_federation(&self.roster, &self.plan)?;
         let key = self.key()?;
-        let (identity, name) = load_identity(&key)?;
+        let (identity, name) = own_identity(&key, &state_of(&key, state))?;
         let offered = Offered { file: &self.roster, roster: &federation.roster, key: &key, identity: &identity };
         if !fits(offered.whoami()?) {
             return Err(Failure::input(

@@ -10,7 +10,7 @@ use veilsum_node::{
     clock::seconds_since_1970,
     documents::{self, Federation, Offered, Pinned, PlanAnswer, RowsFrom, SitePolicy, policy_of},
     error::{Code, Failure},
-    release::{Account, Data, Known, Yes, verdict},
+    release::{Account, Data, Known, Yes, judge},
     role::standby::{Looking, Opinion},
     store::{
         Ledger, LedgerError,
@@ -25,7 +25,7 @@ use veilsum_proto::{
     suite::{Hash, hash},
 };
 
-use crate::party::{Own, head_of};
+use crate::party::Own;
 
 /// Whether a file is another: its length and age, as text.
 pub(crate) fn stamp(file: &Path) -> String {
@@ -129,8 +129,8 @@ impl Judge {
                 Err(_) => {}
             }
         }
-        let account = Ledger::look(&self.state, &head_of(&self.key), &self.identity)?;
-        let verdict = verdict(federation, &site.policy, &account, seconds_since_1970());
+        let account = Ledger::look(&self.state)?;
+        let verdict = judge(federation, &site.policy, &account, seconds_since_1970());
         if verdict.is_err() {
             if let Ok(ledger) = self.ledger(&site, plan) {
                 self.free(ledger, |_| true);
@@ -185,7 +185,7 @@ impl Judge {
     /// This site's ledger, to note something in.
     fn ledger(&self, site: &SitePolicy, plan: Hash) -> Result<Ledger, LedgerError> {
         let data = Data { name: site.data.clone(), rows: Hash::default() };
-        Ledger::open(&self.state, Some(&head_of(&self.key)), self.identity.clone(), data, plan)
+        Ledger::open(&self.state, self.identity.clone(), data, plan)
     }
 
     /// Whether this site is ready: its rows can be read, and are those that it answered from before. Its operator alone is told why not.

@@ -30,7 +30,7 @@ use veilsum_proto::{
 };
 
 use crate::{
-    party::{Documents, head_of, state_of},
+    party::{Documents, state_beside, state_of},
     screen::{ago, folded},
     verb::Verb,
 };
@@ -60,7 +60,10 @@ impl Verb for StatusArgs {
     fn run(&self, json: bool) -> Result<(), Failure> {
         let folder = match &self.state {
             Some(state) => state.clone(),
-            None => state_of(&self.documents.key()?, None),
+            None => {
+                let key = self.documents.key()?;
+                Some(state_beside(&key, None)).filter(|beside| beside.is_dir()).unwrap_or_else(|| state_of(&key, None))
+            }
         };
         let found = status::ask(&folder)?;
         if self.metrics {
@@ -113,7 +116,7 @@ impl StatusArgs {
         }
         let journal = Journal::<Record>::look(folder, &session(PartyId::Coordinator)).ok()?;
         let in_run = journal.is_some_and(|(records, _)| records.iter().any(|record| record.kind() == RecordKind::Deck));
-        let entries = ledger::all(&folder.join(FILE), &head_of(&key), &identity).ok()?;
+        let entries = ledger::all(folder).ok()?;
         let plan = federation.terms.hash();
         let of_plan = entries.iter().filter(|entry| entry.plan == plan && entry.discloses == Disclosure::MaskedWords);
         let written = std::fs::metadata(folder.join(FILE)).and_then(|about| about.modified()).ok().and_then(seconds);

@@ -1,9 +1,6 @@
 //! `veilsum verify`: what signatures say of a file that a run, a member or a site left, without a network. What the file is, it says itself.
 
-use std::{
-    path::{Path, PathBuf},
-    str::FromStr,
-};
+use std::path::{Path, PathBuf};
 
 use clap::Args;
 use serde_json::{Value, json};
@@ -35,7 +32,7 @@ use crate::{
 pub(crate) struct VerifyArgs {
     /// What a run, a coordinator or a site wrote
     ///
-    /// A result.json, a model.json beside its result.json, a roster, or a ledger with --key. Of a run's folder every total and centre is
+    /// A result.json, a model.json beside its result.json, a roster, or a ledger. Of a run's folder every total and centre is
     /// recomputed from its openings.bin.
     #[arg(value_name = "FILE|FOLDER")]
     pub file: PathBuf,
@@ -45,11 +42,8 @@ pub(crate) struct VerifyArgs {
     /// The plan [default: plan.toml beside the result, else here]
     #[arg(long, value_name = "FILE")]
     pub plan: Option<PathBuf>,
-    /// The public key of a ledger's owner, 64 hexadecimal digits, as `verify roster.toml --json` prints it
-    #[arg(long, value_name = "HEX", value_parser = PublicKey::from_str)]
-    pub key: Option<PublicKey>,
     /// The link of an entry that must be in the ledger, as this command or `ledger show` printed it before
-    #[arg(long, value_name = "HEX", value_parser = parse_link, requires = "key")]
+    #[arg(long, value_name = "HEX", value_parser = parse_link)]
     pub head: Option<Hash>,
 }
 
@@ -170,14 +164,17 @@ impl VerifyArgs {
     }
 
     /// Whether a ledger is whole, or which entry is at fault.
-    fn ledger(&self, key: PublicKey, json: bool) -> Result<(), Failure> {
-        let checked = ledger::check(&self.file, key, self.head)?;
-        let value = json!({ "whole": true, "entries": checked.head.entries, "link": checked.head.link.to_string() });
+    fn ledger(&self, json: bool) -> Result<(), Failure> {
+        let checked = ledger::check(&self.file, self.head)?;
+        let mut signers: Vec<PublicKey> = checked.entries.iter().map(|entry| entry.signer).collect();
+        signers.dedup();
+        let value = json!({ "whole": true, "entries": checked.head.entries, "link": checked.head.link.to_string(),
+            "signers": signers.iter().map(ToString::to_string).collect::<Vec<_>>() });
         let mut text = format!(
-            "{}: {} entries, each signed by {} and following from the one before\nlink of the last one: {}",
+            "{}: {} entries, each following from the one before\nsigned by the key {} (compare it with the roster)\nlink of the last one: {}",
             self.file.display(),
             checked.head.entries,
-            fingerprint(&key.0),
+            signers.iter().map(|key| fingerprint(&key.0)).collect::<Vec<_>>().join(" and then "),
             checked.head.link
         );
         if self.head.is_none() {
@@ -194,28 +191,20 @@ impl Verb for VerifyArgs {
     /// # Errors
     /// A [`Failure`] if anything was changed, proves nothing, or cannot be read.
     fn run(&self, json: bool) -> Result<(), Failure> {
-        if let Some(key) = self.key {
-            return self.ledger(key, json);
-        }
         let found = if self.file.is_dir() {
             self.folder()?
         } else {
             let bytes = files::read_limited(&self.file, signed::MAX_FILE.max(model::MAX_FILE))?;
-            let wrong = |code, what: &str, next: &str| {
-                Err(Failure::new(code, format!("{}: {what}", self.file.display()), next))
-            };
             match Kind::of(&bytes) {
                 kind @ (Kind::Model | Kind::Result) => self.found(matches!(kind, Kind::Model), bytes)?,
                 Kind::Roster => return roster::verify(&self.file, json),
                 Kind::Other => {
+                    let what =
+                        format!("{}: this is no result, model, roster, ledger or folder of a run", self.file.display());
                     let next = "name one of them; what a plan means, `veilsum plan check` says";
-                    return wrong(Code::Input, "this is no result, model, roster, ledger or folder of a run", next);
+                    return Err(Failure::new(Code::Input, what, next));
                 }
-                Kind::Ledger => {
-                    let what = "a ledger is checked against its owner's public key";
-                    let next = "give it: --key HEX, as `veilsum verify roster.toml --json` prints it";
-                    return wrong(Code::Usage, what, next);
-                }
+                Kind::Ledger => return self.ledger(json),
             }
         };
         let Found { federation, checked, recomputed } = &found;

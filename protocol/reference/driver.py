@@ -55,7 +55,7 @@ class World:
         for i, (of, version) in (standings or {}).items():
             block = of and block_id([self.roster["sites"][s]["key"] for s in of])
             answered = {"number": 7 + i, "link": H("ledger link", bytes([i]))}
-            self.sites[i].standing = {"block": block, "version": version, "answered": answered}
+            self.sites[i].standing = {"account": None, "block": block, "version": version, "answered": answered}
         self.queue = []
 
     def give(self, at, what, *args):

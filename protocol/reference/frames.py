@@ -28,7 +28,7 @@ OPENING = 18_874_368
 DIRECTORY, DELIVERY = 1_572_864, 18_874_368
 
 ANSWERED = Struct(number=U64, link=HASH)
-STANDING = Struct(block=Option(HASH), version=U32, answered=ANSWERED)
+STANDING = Struct(account=Option(HASH), block=Option(HASH), version=U32, answered=ANSWERED)
 KEYS = Struct(dh_key=HASH, kem_key=Raw(1184), commitments=HASH, standing=STANDING)
 PROOF = Struct(rest=HASH, signature=Raw(64))
 DIRECTORY_ENTRY = Struct(site=U16, keys=KEYS, proof=PROOF)

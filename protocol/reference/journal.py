@@ -6,7 +6,7 @@ from codec import HASH, U16, U32, Enum, List, Option, Refused, Struct, decode, e
 from deck import SiteDeck
 from round import SiteRound, sorted_set
 
-BLOCK = Struct(id=HASH, sites=List(U16), versions=List(U32))
+BLOCK = Struct(id=HASH, sites=List(U16), ids=List(HASH), versions=List(U32))
 ENTRY = Enum(
     chain=Struct(context=HASH, cohort=Option(List(U16)), rounds=U32, opened=Option(HASH)),
     deck=Struct(

@@ -8,6 +8,10 @@ from release import block_id
 from suite import Draws, H, le16, le32, le64
 
 
+def known_by(m):
+    return m.get("account") or m["key"]
+
+
 class Met:
     def __init__(self):
         self.said = {}  # by key: (talk, deck, stated), newest last
@@ -32,7 +36,7 @@ class Met:
         for m in members:
             now = m["answered"]
             bad = [
-                number for number, link in self.before(talk, m["key"])
+                number for number, link in self.before(talk, known_by(m))
                 if now["number"] < number or (now["number"] == number and link not in (None, now["link"]))
             ]  # fmt: skip
             if bad:
@@ -40,7 +44,7 @@ class Met:
 
     def take(self, talk, deck, members):
         for m in members:
-            key = m["key"]
+            key = known_by(m)
             left = [s for s in self.said.get(key, []) if s[0]["plan"] != talk["plan"]]
             if left:
                 floors = [self.floor[key]] if key in self.floor else []
@@ -78,6 +82,7 @@ def course(name, draws):
         return int.from_bytes(draws.take(4), "little") % n
 
     keys = [H("a key", le16(s)) for s in range(4)]
+    accounts = [H("an account", le16(s)) if s % 2 else None for s in range(4)]
     number = [below(5) for _ in keys]
     while len(steps) < 40:
         plan, aggregator, run, deck = below(2), below(2), below(2), below(2)
@@ -92,7 +97,7 @@ def course(name, draws):
                 stated = number[s] - (below(4) if below(3) == 0 else 0)
                 stated = 2**64 - 1 if below(60) == 0 else max(stated, 0)
                 link = bytes(32) if stated == 0 else H("ledger link", le64(stated), le16(below(12) == 0))
-                members.append({"site": s, "key": keys[s], "answered": {"number": stated, "link": link}})
+                members.append({"site": s, "key": keys[s], "account": accounts[s], "answered": {"number": stated, "link": link}})
             step = {"do": "meet", "talk": talk, "deck": deck, "members": members}
             try:
                 met.check(talk, members)

@@ -21,7 +21,7 @@ ZERO = bytes(32)
 
 def nothing_stated():
     """What a site states before its first answer ([REL-2], [LED-11])."""
-    return {"block": None, "version": 0, "answered": {"number": 0, "link": ZERO}}
+    return {"account": None, "block": None, "version": 0, "answered": {"number": 0, "link": ZERO}}
 
 
 class Env:

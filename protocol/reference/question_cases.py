@@ -152,7 +152,7 @@ def works():
         "validity": {"full": False, "vectors": False, "judge_m": 2.0, "davies_bouldin": {"p": 1.0, "q": 1.0}},
         "choice": {"by": ("fuzzy-davies-bouldin", {}), "elbow": False},
         "noise": {
-            "nano_rho": 250_000_000, "unit": ("site", {"rows": 128}), "count_share": 0.02, "seeding_share": 0.1,
+            "nano_rho": 250_000_000, "unit": ("person", {"rows": 128}), "count_share": 0.02, "seeding_share": 0.1,
             "validation_share": 0.1, "standardising_share": 0.05, "absolute_rounds": 2, "tau": 0.25,
             "expected_rows": 2000, "retries": 3,
         },

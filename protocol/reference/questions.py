@@ -86,7 +86,7 @@ PICK = Enum(
 )
 NOISE = Struct(
     nano_rho=U64,
-    unit=Enum(record=NOTHING, site=Struct(rows=U64), person=Struct(rows=U64)),
+    unit=Enum(record=NOTHING, person=Struct(rows=U64)),
     count_share=F64,
     seeding_share=F64,
     validation_share=F64,

@@ -1,10 +1,15 @@
 """Over which sites exact totals may be released: whole blocks, for the life of a data set (spec section 11.3). Pure.
 
-A member is a dict of site, key and standing; a block of id, sites and versions, the versions in the order of the sites.
+A member is a dict of site, key and standing; a block of id, sites, ids and versions, the last two in the order of the sites.
 """
 
 from codec import Refused
 from suite import H
+
+
+def known_by(member):
+    """What a member is known by: its account, else its key."""
+    return member["standing"].get("account") or member["key"]
 
 
 def block_id(keys):
@@ -32,12 +37,18 @@ def partition(members, lists):
             if site not in by_site or site in seen:
                 raise Refused("REL-1", f"site {site} is not in the directory, or in two blocks", site)
             seen.add(site)
-        called = block_id([by_site[s]["key"] for s in sites])
+        called = block_id([known_by(by_site[s]) for s in sites])
         for site in sites:
             if by_site[site]["standing"]["block"] not in (None, called):
                 raise Refused("REL-2", f"site {site} belongs to another block", site)
         versions = [by_site[s]["standing"]["version"] for s in sites]
-        blocks.append({"id": called, "sites": sites, "versions": versions})
+        ids = [known_by(by_site[s]) for s in sites]
+        blocks.append({"id": called, "sites": sites, "ids": ids, "versions": versions})
+    ids = set()
+    for member in members:
+        if known_by(member) in ids:
+            raise Refused("REL-1", f"site {member['site']} states another's account", member["site"])
+        ids.add(known_by(member))
     for member in members:
         if member["site"] not in seen:
             raise Refused("REL-1", f"site {member['site']} is in no block", member["site"])
@@ -87,19 +98,26 @@ def admit(own, before, blocks, cohort, drawn, least):
 
 def propose(members, known, size, least):
     """How an aggregator arranges a deck: the blocks, those who wait for others of their block, those who are too few."""
-    by_site = {m["site"]: m for m in members}
+    by_site, ids, twice = {}, set(), []
+    for m in sorted(members, key=lambda m: m["site"]):
+        # Of two that state one account, one does not have it.
+        if known_by(m) in ids:
+            twice.append(m["site"])
+        else:
+            ids.add(known_by(m))
+            by_site[m["site"]] = m
     blocks, kept = [], set()
     for b in known:
         if all(s in by_site and by_site[s]["standing"]["block"] in (None, b["id"]) for s in b["sites"]):
             kept |= set(b["sites"])
             blocks.append(b["sites"])
     rest = [m for _, m in sorted(by_site.items()) if m["site"] not in kept]
-    fresh, incomplete = [m for m in rest if m["standing"]["block"] is None], []
+    fresh, incomplete = [m for m in rest if m["standing"]["block"] is None], twice
     for called in sorted({m["standing"]["block"] for m in rest} - {None}):
         block = [m for m in rest if m["standing"]["block"] == called]
 
         def is_whole(of):
-            return block_id([m["key"] for m in of]) == called
+            return block_id([known_by(m) for m in of]) == called
 
         # Whoever of a block lost its first round states none.
         if not is_whole(block) and is_whole(block + fresh):

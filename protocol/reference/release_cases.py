@@ -5,10 +5,10 @@ from codec import Refused
 from suite import Draws, H, le16
 
 
-def member(site, block=None, version=0):
+def member(site, block=None, version=0, account=None):
     """A member that states the block of these sites."""
     called = block and release.block_id([key(s) for s in block])
-    return {"site": site, "key": key(site), "standing": {"block": called, "version": version}}
+    return {"site": site, "key": key(site), "standing": {"account": account, "block": called, "version": version}}
 
 
 def key(site):
@@ -29,6 +29,18 @@ def partitions():
         case = {"function": "partition", "name": name, "members": old, "lists": lists}
         try:
             case["blocks"] = release.partition(old, lists)
+        except Refused as bad:
+            case |= {"rule": bad.rule, "site": bad.culprit}
+        yield case
+    account = H("an account")
+    for name, members in [
+        ("known by an account", [member(0, account=account), member(1), member(2)]),
+        ("one account at two sites", [member(0, account=account), member(1, account=account), member(2)]),
+        ("another's key as an account", [member(0, account=key(1)), member(1), member(2)]),
+    ]:
+        case = {"function": "partition", "name": name, "members": members, "lists": [[0, 1, 2]]}
+        try:
+            case["blocks"] = release.partition(members, [[0, 1, 2]])
         except Refused as bad:
             case |= {"rule": bad.rule, "site": bad.culprit}
         yield case

@@ -156,7 +156,7 @@ def frame_cases():
     )
     proof = {"rest": draws.take(32), "signature": draws.take(64)}
     keys = {name: draws.take(n) for name, n in [("dh_key", 32), ("kem_key", 1184), ("commitments", 32)]}
-    keys["standing"] = {"block": draws.take(32), "version": 3, "answered": {"number": 2**40 + 5, "link": draws.take(32)}}
+    keys["standing"] = {"account": draws.take(32), "block": draws.take(32), "version": 3, "answered": {"number": 2**40 + 5, "link": draws.take(32)}}
     hashes = [draws.take(32), draws.take(32)]
     ciphertexts = [{"site": s, "ciphertext": draws.take(1088)} for s in (1, 258)]
     sealed = [{"site": 1, "sealed": draws.take(48)}]

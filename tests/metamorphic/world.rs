@@ -34,7 +34,7 @@ use veilsum_node::{
 };
 use veilsum_proto::{
     aggregator::{self, Millis},
-    identity::from_hex,
+    identity::{Identity, from_hex},
     message::{Kind, kind_of},
     noise,
     policy::{self, Asked, Policy, Request, Spent},
@@ -140,8 +140,12 @@ fn run_with(case: &Case, rows: &[Rows], (like, death): (Option<&Seen>, Option<&D
     let (rows, twin_rng) = (rows.to_vec(), of(0));
     // In a later run of the same site the others have answered more than in those before ([LED-11]).
     let number = if death.is_some() { RUNS.fetch_add(1_000, Ordering::Relaxed) } else { 0 };
-    let standing = Standing { answered: Answered { number, ..Answered::default() }, ..Standing::default() };
-    let standing = vec![standing; case.cast.federation.roster.sites.len()];
+    let states = |identity: &Arc<Identity>| Standing {
+        account: Some(identity.account()),
+        answered: Answered { number, ..Answered::default() },
+        ..Standing::default()
+    };
+    let standing = case.cast.identities[2..].iter().map(states).collect();
     let (judged, seen, site) = (None, Seen::default(), None);
     let mut world = Play { case, death, answered: 0, rows, like, talks, standing, twin_rng, rng, judged, seen, site };
     runtime.block_on(async {
@@ -178,7 +182,6 @@ impl Play<'_> {
             coordinator: listeners[COORDINATOR].local_addr().into(),
             intermediary: listeners[INTERMEDIARY].local_addr().into(),
             state: self.death.map(|death| death.state.clone()),
-            head: self.death.map(|death| death.state.with_extension("head")),
             patience: Duration::from_secs(5),
             agreed: self.case.agreed && self.case.cast.federation.work.recipe.noise.is_none(),
         };

@@ -12,13 +12,13 @@ use veilsum_proto::{ledger::Note, policy::rho_text, roster::PartyId, suite::Hash
 
 use super::say::{self, ReadArgs};
 use crate::{
-    party::{head_of, key_beside, state_of},
+    party::{key_beside, own_identity, state_of},
     terminal::somebody_is_there,
     words,
 };
 use veilsum_node::{
     cost::Cost,
-    documents::{self, Federation, Fingerprint, fingerprint, load_identity, policy_of},
+    documents::{self, Federation, Fingerprint, fingerprint, policy_of},
     dp::Privacy,
     error::{Code, Failure},
     release::{Account, Data, Left, may_agree},
@@ -52,7 +52,8 @@ pub(crate) struct AgreeArgs {
 pub(super) fn agree(args: &AgreeArgs, json: bool) -> Result<(), Failure> {
     let federation = documents::load_federation(&args.of.roster, &args.of.plan)?;
     let key = key_beside(args.key.as_ref(), &args.of.roster)?;
-    let (identity, name) = load_identity(&key)?;
+    let state = state_of(&key, args.state.as_ref());
+    let (identity, name) = own_identity(&key, &state)?;
     if !matches!(federation.whoami(&identity)?, PartyId::Site(_)) {
         return Err(Failure::input(
             format!("{name} is no site: only a site's operator agrees to exact totals"),
@@ -60,8 +61,7 @@ pub(super) fn agree(args: &AgreeArgs, json: bool) -> Result<(), Failure> {
         ));
     }
     let (site, _) = policy_of(args.policy.as_deref(), Some(&key))?;
-    let (state, head) = (state_of(&key, args.state.as_ref()), head_of(&key));
-    let account = Ledger::look(&state, &head, &identity)?;
+    let account = Ledger::look(&state)?;
     may_agree(&federation, &site.policy, &account)?;
     let plan = federation.terms.hash();
     let asked = screen(&federation, &account)?;
@@ -83,7 +83,7 @@ pub(super) fn agree(args: &AgreeArgs, json: bool) -> Result<(), Failure> {
     }
     if !account.has_agreed(&plan) {
         let data = Data { name: site.data.clone(), rows: Hash::default() };
-        let mut ledger = Ledger::open(&state, Some(&head), Arc::new(identity), data, plan)?;
+        let mut ledger = Ledger::open(&state, Arc::new(identity), data, plan)?;
         ledger.note(Note::Agreed, &Left { plan, ..Left::default() }, Hash::default())?;
     }
     let says = format!(

@@ -13,7 +13,7 @@ use veilsum_node::{
 use veilsum_proto::roster::PartyId;
 
 use crate::{
-    party::{Documents, LOSS_WAIT, Loss, Own, Patience, Reach, key_beside, state_of},
+    party::{Documents, LOSS_WAIT, Loss, Own, Patience, Reach, key_beside, state_beside, state_of},
     watch::Watch,
 };
 
@@ -66,9 +66,14 @@ impl RunArgs {
         key_beside(self.own.key.as_ref(), &self.roster())
     }
 
-    /// Folder of journal and ledger.
+    /// A site's folder of journal and ledger.
     pub(super) fn state(&self) -> Result<PathBuf, Failure> {
         Ok(state_of(&self.key()?, self.own.state.as_ref()))
+    }
+
+    /// Folder of the journal of a coordinator or an intermediary.
+    pub(super) fn state_beside(&self) -> Result<PathBuf, Failure> {
+        Ok(state_beside(&self.key()?, self.own.state.as_ref()))
     }
 
     /// Roster, plan and key of the run at hand.

@@ -11,7 +11,8 @@ use crate::party::{elsewhere, listen_at, place_for, warn_of_replacing};
 /// # Errors
 /// A [`Failure`] that names the file at fault.
 pub(crate) fn prepare(args: &RunArgs, json: bool) -> Result<ServerConfig, Failure> {
-    let (federation, identity) = args.documents().load("the coordinator", |id| id == PartyId::Coordinator)?;
+    let (federation, identity) =
+        args.documents().load("the coordinator", |id| id == PartyId::Coordinator, args.own.state.as_ref())?;
     let listen = listen_at(args.listen, &federation.roster.coordinator)?;
     let result = args.out.join("result.json");
     place_for(&result)?;
@@ -31,7 +32,7 @@ pub(crate) fn prepare(args: &RunArgs, json: bool) -> Result<ServerConfig, Failur
         timing: args.patience.timing(),
         on_loss: args.patience.on_loss.within(args.patience.loss_wait),
         out: None,
-        state: Some(args.state()?),
+        state: Some(args.state_beside()?),
         bound: None,
     })
 }

@@ -22,7 +22,7 @@ use crate::party::{address_of, elsewhere, listen_at};
 pub(crate) fn prepare(args: &RunArgs, json: bool) -> Result<IntermediaryConfig, Failure> {
     let documents = args.documents();
     let is_intermediary = |id| id == PartyId::Intermediary;
-    let (federation, identity) = documents.load("the intermediary", is_intermediary)?;
+    let (federation, identity) = documents.load("the intermediary", is_intermediary, args.own.state.as_ref())?;
     documents.agree(&federation, &identity)?;
     let listen = listen_at(args.listen, &federation.roster.intermediary)?;
     let coordinator = address_of(&federation.roster.coordinator)?;
@@ -41,7 +41,7 @@ pub(crate) fn prepare(args: &RunArgs, json: bool) -> Result<IntermediaryConfig, 
         coordinator,
         timing: args.patience.timing(),
         on_loss: args.patience.on_loss.within(args.patience.loss_wait),
-        state: Some(args.state()?),
+        state: Some(args.state_beside()?),
         bound: None,
     })
 }

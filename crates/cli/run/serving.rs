@@ -14,7 +14,7 @@ use veilsum_node::{
 use super::args::RunArgs;
 use crate::{
     federation::identity_of,
-    party::{block_on, elsewhere, listen_at, state_of},
+    party::{block_on, elsewhere, listen_at, state_beside},
 };
 
 /// Until it is told to stop, which is how this command ends in good order.
@@ -30,7 +30,7 @@ pub(super) fn serve(args: &RunArgs, json: bool) -> Result<(), Failure> {
     let config = ServiceConfig {
         identity,
         folder: folder.clone(),
-        state: state_of(&key, args.own.state.as_ref()),
+        state: state_beside(&key, args.own.state.as_ref()),
         carrier: args.reach.carrier()?,
         listen,
         timing: args.patience.timing(),

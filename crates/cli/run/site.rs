@@ -13,13 +13,14 @@ use veilsum_node::{
         status::Window,
         stop,
     },
+    store::{Ledger, ledger},
     table::Tally,
 };
 use veilsum_proto::roster::PartyId;
 
 use super::args::{RunArgs, model_in};
 use crate::{
-    party::{address_of, head_of, place_for, waiting, warn_of_replacing},
+    party::{address_of, place_for, waiting, warn_of_replacing},
     screen::folded,
 };
 
@@ -51,10 +52,23 @@ fn told(tally: &Tally) -> Result<(), Failure> {
 /// The same with what was read, which is not told.
 pub(crate) fn read(args: &RunArgs, json: bool) -> Result<(ClientConfig, Option<Tally>), Failure> {
     let documents = args.documents();
-    let (federation, identity) = documents.load("a site", |id| matches!(id, PartyId::Site(_)))?;
+    let (federation, identity) =
+        documents.load("a site", |id| matches!(id, PartyId::Site(_)), args.own.state.as_ref())?;
     warn_of_replacing(&report::beside(&model_in(&args.out)), &federation.terms);
-    let key = args.key()?;
+    let (key, state) = (args.key()?, args.state()?);
+    // A state folder that is lost is no new account.
+    if ![ledger::HEAD, ledger::FILE].iter().any(|file| state.join(file).exists()) {
+        return Err(Failure::input(
+            format!("{}: the account of this site is not here", state.display()),
+            "put the newest copy of its state folder back; if it is lost, nobody knows what these rows have answered: let the coordinator \
+             take this site out and invite it anew (`veilsum join` then asks whether a new account begins)",
+        ));
+    }
     let (site, file) = policy_of(args.own.policy.as_deref(), Some(&key))?;
+    if site.state.is_some() && args.own.state.is_none() {
+        // Its operator says that the account is there, which other federations may share.
+        Ledger::take_over(&state, identity.clone())?;
+    }
     documents::keep_policy(file.as_deref(), &key)?;
     let from = args.own.rows(&site, file.as_deref(), Some(&key))?;
     let loaded = documents::load_rows(&federation, &from)?;
@@ -70,8 +84,7 @@ pub(crate) fn read(args: &RunArgs, json: bool) -> Result<(ClientConfig, Option<T
         origin: Arc::new(origin),
         coordinator,
         intermediary,
-        state: Some(args.state()?),
-        head: Some(head_of(&key)),
+        state: Some(state),
         patience: waiting(args.patience.join_timeout),
         agreed: false,
     };

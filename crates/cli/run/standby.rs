@@ -27,7 +27,7 @@ use super::{
     intermediary, site,
 };
 use crate::{
-    party::{Own, block_on, listen_at, place_for, state_of},
+    party::{Own, block_on, listen_at, own_identity, place_for, state_beside, state_of},
     proposal::Judge,
     terminal::agree,
     verb,
@@ -87,10 +87,12 @@ impl RunArgs {
         };
         let (_, name) = load_identity(key)?;
         let role = if is_site { "site" } else { "intermediary" };
-        let window = Window::open(&state_of(key, self.own.state.as_ref()), &name, role);
+        let state = if is_site { state_of } else { state_beside };
+        let state = || state(key, self.own.state.as_ref());
+        let window = Window::open(&state(), &name, role);
         let mut door = None;
         loop {
-            let (identity, _) = load_identity(key)?;
+            let (identity, _) = own_identity(key, &state())?;
             let member = Member { args: self, key: key.to_owned(), identity: Arc::new(identity), is_site, json };
             if !is_site {
                 member.open(&mut door).await?;
@@ -167,13 +169,14 @@ impl Member<'_> {
         let file = self.args.roster();
         let roster = load_roster(&file)?;
         let agreed = Pinned::load(&self.key)?.roster.unwrap_or(roster);
+        let state = if self.is_site { state_of } else { state_beside };
         let judge = Judge {
             identity: self.identity.clone(),
             key: self.key.clone(),
             roster: file.clone(),
             is_site: self.is_site,
             own: self.args.own.clone(),
-            state: state_of(&self.key, self.args.own.state.as_ref()),
+            state: state(&self.key, self.args.own.state.as_ref()),
             holds: Mutex::default(),
         };
         let judge = Arc::new(judge);

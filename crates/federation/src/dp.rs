@@ -74,7 +74,6 @@ impl Privacy {
         let found = forecast(work, excess).unwrap_or(Forecast::NOTHING);
         let unit = match noise.unit {
             Unit::Record => "record",
-            Unit::Site { .. } => "site",
             Unit::Person { .. } => "person",
         };
         Some(Privacy {
@@ -103,7 +102,6 @@ impl Privacy {
     /// For a terminal.
     pub fn to_text(&self) -> String {
         let unit = match self.unit {
-            "site" => Unit::Site { rows: self.rows_of_unit },
             "person" => Unit::Person { rows: self.rows_of_unit },
             _ => Unit::Record,
         };

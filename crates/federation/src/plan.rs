@@ -298,13 +298,10 @@ impl PlanSpec {
     /// [`Failure`] where the plan cannot be used.
     pub fn form(&self, sites: usize, max_rows: u64, honest: usize) -> Result<SumBounds, Failure> {
         let levels = self.recipe.levels(&self.domain()?).map_err(invalid)?;
-        if let Some(noise) = &self.recipe.noise {
+        if self.recipe.noise.is_some() {
             if honest == 0 {
                 let why = "under noise a total covers more sites than may collude: raise min_sites, or win more sites";
                 return Err(invalid(why));
-            }
-            if matches!(noise.unit, Unit::Site { rows } if rows != max_rows) {
-                return Err(invalid(format!("noise that hides a site is for its max_rows, here {max_rows}")));
             }
         }
         let noise = levels.map(|levels| Shared { levels, honest });

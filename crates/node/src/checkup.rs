@@ -130,7 +130,7 @@ pub fn disk(folder: &Path) -> Finding {
 pub fn private(key: &Path, state: &Path) -> Finding {
     let beside = |end: &str| key.with_added_extension(end);
     let within = fs::read_dir(state).into_iter().flatten().flatten().map(|entry| entry.path());
-    let of_key = ["head", "persons", "unusable-rows.csv"].map(beside);
+    let of_key = ["persons", "unusable-rows.csv"].map(beside);
     let all = [state.to_owned(), Pinned::beside(key)].into_iter().chain(of_key).chain(within);
     let open: Vec<String> = all
         .filter(|path| path.is_file() || path.is_dir())

@@ -10,7 +10,6 @@ mod file;
 mod guests;
 mod invitation;
 mod key;
-mod meeting;
 mod methods;
 mod model;
 mod offered;
@@ -23,11 +22,7 @@ mod site;
 
 use std::{path::Path, sync::Arc};
 
-use veilsum_proto::{
-    identity::Identity,
-    plan::SignedTerms,
-    roster::{Member, Roster, SignedRoster},
-};
+use veilsum_proto::{plan::SignedTerms, roster::SignedRoster};
 
 use file::in_file;
 
@@ -38,10 +33,9 @@ pub use columns::{
 pub use guests::{Guest, GuestList, Knocked, Run, Said, Stage};
 pub use invitation::{answer_line, invitation_line, parse_answer, parse_invitation};
 pub use key::{check_address, load_identity, write_key};
-pub use meeting::Begun;
 pub use model::{read_model, rows_of, write_model};
 pub use offered::Offered;
-pub use pinned::{Changes, Pinned, Standing};
+pub use pinned::{Begun, Changes, Pinned, Standing};
 pub use plan::{edited_plan, load_plan, write_plan};
 pub use plan_keys::PLAN_KEYS;
 pub use roster::{load_roster, load_signed_roster, write_roster};
@@ -55,9 +49,7 @@ pub use veilsum_federation::{
 };
 
 use crate::{
-    files::Existing,
     plan::OutOfBox,
-    random::system_rng,
     release::{ClusterError, Origin, Prepared, Rows},
     table::{self, Table, TableSpec, Tally},
 };
@@ -80,33 +72,6 @@ pub fn load_federation(roster: impl AsRef<Path>, plan: impl AsRef<Path>) -> Resu
     let roster = load_roster(roster)?;
     let terms = load_plan(&plan, &roster)?;
     Federation::new(roster, terms).map_err(|f| in_file(plan.as_ref(), f))
-}
-
-/// Makes a whole federation in `folder`, whose owner then has everybody's secrets: a key for every party, and the signed roster, to which
-/// everybody has agreed. Coordinator and intermediary are named with their addresses.
-///
-/// # Errors
-/// A [`Failure`] where a name cannot be used, or a file is there already or cannot be written.
-pub fn found(folder: &Path, name: &str, aggregators: [(&str, &str); 2], sites: &[String]) -> Result<Roster, Failure> {
-    let mut keys = Vec::new();
-    let mut member = |name: &str, address: &str| {
-        check_address(address)?;
-        let (identity, path) = (Identity::generate(&mut system_rng()), folder.join(format!("{name}.key")));
-        write_key(&path, name, &identity, Existing::Refuse)?;
-        let member = Member { name: name.into(), key: identity.public(), address: address.into() };
-        keys.push((path, identity));
-        Ok::<_, Failure>(member)
-    };
-    let [coordinator, intermediary] = aggregators;
-    let roster = Roster {
-        name: name.into(),
-        coordinator: member(coordinator.0, coordinator.1)?,
-        intermediary: member(intermediary.0, intermediary.1)?,
-        sites: sites.iter().map(|site| member(site, "")).collect::<Result<_, _>>()?,
-    };
-    write_roster(folder.join("roster.toml"), &roster.clone().sign(&keys[0].1)?)?;
-    Pinned::change(&keys[0].0, |pinned| pinned.roster = Some(roster.clone()))?;
-    Ok(roster)
 }
 
 /// A site's rows from where they are, or whoever answers in their place.

@@ -290,7 +290,6 @@ pub async fn run(config: LoopbackConfig) -> Result<LoopbackRun, Failure> {
             coordinator: coordinator.into(),
             intermediary: intermediary.into(),
             state: config.state.as_ref().map(|folder| folder.join(format!("site-{i}"))),
-            head: config.state.as_ref().map(|folder| folder.join(format!("site-{i}.head"))),
             patience: Duration::from_millis(config.timing.join),
             agreed: config.work.recipe.noise.is_none(),
         })));

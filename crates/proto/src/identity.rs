@@ -142,7 +142,7 @@ impl PublicKey {
 /// A party's secret identity. It has no `Debug` and no `Clone`, and is wiped on drop.
 pub struct Identity {
     key: SigningKey,
-    /// What its digests of rows are keyed with, where it is not the seed.
+    /// What its digests of rows are keyed with, where an account has a secret already.
     digests: Option<Zeroizing<[u8; 32]>>,
 }
 
@@ -159,14 +159,21 @@ impl Identity {
         Identity { key: SigningKey::from_bytes(seed), digests: None }
     }
 
-    /// The same identity with a secret of its own for digests of rows, which outlives the key ([LED-8]).
+    /// The same identity with the secret for digests that an account has, which outlives the key ([LED-9]).
     pub fn with_digests(self, secret: Zeroizing<[u8; 32]>) -> Self {
         Identity { digests: Some(secret), ..self }
     }
 
-    /// The secret with which rows, columns and labels are known again ([LED-8]): the seed, where there is no other.
+    /// The secret with which rows and columns are known again ([LED-8]): of the account, or where it has none yet, one that follows from the
+    /// seed.
     pub fn digest_secret(&self) -> Zeroizing<[u8; 32]> {
-        self.digests.clone().unwrap_or_else(|| self.seed())
+        let own = || Zeroizing::new(suite::hash("digest secret", &[&*self.seed()]).0);
+        self.digests.clone().unwrap_or_else(own)
+    }
+
+    /// What the account is known by, whichever key signs ([LED-9]).
+    pub fn account(&self) -> suite::Hash {
+        suite::hash("account", &[&*self.digest_secret()])
     }
 
     /// The seed, for the file that keeps it (mode 0600) and for the transport's key.

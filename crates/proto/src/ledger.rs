@@ -18,7 +18,6 @@ use crate::{
 
 const SIGNED: &str = "ledger entry";
 const LINK: &str = "ledger link";
-const HEAD: &str = "ledger head";
 /// Bytes of a data set's name.
 pub const MAX_NAME: usize = 64;
 
@@ -29,6 +28,8 @@ pub struct Entry {
     pub index: u64,
     /// Link of the entry before; zeros in the first.
     pub previous: Hash,
+    /// The key that signs it.
+    pub signer: PublicKey,
     /// The plan it left under.
     pub plan: Hash,
     /// The session, which also says to which aggregator.
@@ -52,32 +53,17 @@ pub struct Entry {
     pub rows: Hash,
     /// How often the operator had declared by then that the rows have changed.
     pub version: u32,
-    /// Where it is an answer over another block than the answer before it: the block's sites by their keys, ascending, and how
-    /// often the rows of each have changed.
-    pub block: Option<Vec<(PublicKey, u32)>>,
+    /// Where it is an answer over another block than the answer before it: what the block's sites are known by, ascending, and how often
+    /// the rows of each have changed.
+    pub block: Option<Vec<(Hash, u32)>>,
     /// What is noted, where no frame left.
     pub note: Option<Note>,
     /// What becomes known when the answer is added up, where the entry is an answer.
     pub answer: Option<Answer>,
-    /// In which form it was written.
-    #[serde(skip)]
-    pub form: Form,
 }
 
-/// The form of an entry: which fields its line, its link and its signature have. Later forms are greater.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default, Debug)]
-pub enum Form {
-    /// Without `version`, `block` and `note`; an answer has [`Probed`].
-    BeforeBlocks,
-    /// With these; an answer still has [`Probed`].
-    BeforeAccount,
-    /// As it is written now.
-    #[default]
-    Present,
-}
-
-/// What the present form begins with; no earlier one has it.
-pub const FORM: u8 = 3;
+/// The form of an entry, which is under its link and its signature.
+pub const FORM: u8 = 1;
 
 /// Something that a ledger notes beside the frames that left.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
@@ -91,6 +77,8 @@ pub enum Note {
     Separate(Vec<Column>),
     /// The masked words whose frame has the digest of this entry enter no total ([REL-6]).
     Undone,
+    /// Its signer takes the place of the one before: the account goes on under another key ([LED-9]).
+    Signer,
     /// The operator agrees to the exact totals of the plan that the entry names, for the rows as they are ([POL-9]).
     Agreed,
     /// This site said yes to the plan that the entry names, and so much of the account is kept for its run ([POL-8]).
@@ -99,7 +87,9 @@ pub enum Note {
     Met {
         /// Number of the deck in the run that the entry names.
         deck: u32,
-        /// The members by their keys, ascending; this site is one of them.
+        /// Digest of the members' keys, as that of a cohort.
+        all: Hash,
+        /// The members by what they are known by, ascending; this site is one of them.
         members: Vec<Stated>,
     },
 }
@@ -107,8 +97,8 @@ pub enum Note {
 /// What a member of a deck stated of its ledger.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub struct Stated {
-    /// Whose ledger.
-    pub key: PublicKey,
+    /// Whose ledger ([`crate::release::Member::id`]).
+    pub id: Hash,
     /// How far it has come.
     pub answered: Answered,
 }
@@ -143,21 +133,6 @@ pub struct Answer {
     pub cost: Cost,
     /// Where a public draw decides whose rows it is made of: digest of the keys of these sites.
     pub drawn: Option<Hash>,
-    /// What else it has in an entry of an earlier form.
-    #[serde(skip)]
-    pub probed: Option<Box<Probed>>,
-}
-
-/// What an answer also had while what it gives away was measured by probes: it is under the link and the signature, and nothing is
-/// computed from it.
-#[derive(Clone, PartialEq, Eq, Debug, Default)]
-pub struct Probed {
-    /// Thousandths of a bit.
-    pub milli_bits: u64,
-    /// The box of its centres: names of the columns, lower ends, upper ends. An end is a double by its bits.
-    pub frame: (Vec<String>, Vec<u64>, Vec<u64>),
-    /// Where its centres lay: for each set, the coordinates of a point, and all coordinates.
-    pub centres: Vec<(u32, Vec<i32>)>,
 }
 
 impl Entry {
@@ -172,24 +147,7 @@ impl Entry {
     }
 
     fn encoded(&self) -> Vec<u8> {
-        if self.form == Form::Present {
-            return codec::encode(&(FORM, self));
-        }
-        let (index, previous) = (self.index, self.previous);
-        let frame = (self.slot, self.cohort, self.discloses, self.bytes, self.digest);
-        let mut out =
-            codec::encode(&(index, previous, self.plan, self.session, self.run, frame, &self.data, self.rows));
-        if self.form == Form::BeforeAccount {
-            out.extend(codec::encode(&(self.version, &self.block, &self.note)));
-        }
-        let none = Probed::default();
-        let answer = self.answer.as_ref().map(|a| {
-            let probed = a.probed.as_deref().unwrap_or(&none);
-            let cost = (a.cost.scalars, probed.milli_bits, a.cost.nano_rho);
-            (&a.kind, a.question, cost, a.drawn, &probed.frame, &probed.centres)
-        });
-        out.extend(codec::encode(&answer));
-        out
+        codec::encode(&(FORM, self))
     }
 
     /// [LED-1]: whether the fields fit each other.
@@ -202,26 +160,21 @@ impl Entry {
         };
         let met = match &self.note {
             Some(Note::Met { members, .. }) => {
-                (1..=MAX_SITES).contains(&members.len()) && members.is_sorted_by(|a, b| a.key.0 < b.key.0)
+                (1..=MAX_SITES).contains(&members.len()) && members.is_sorted_by(|a, b| a.id.0 < b.id.0)
             }
             _ => true,
         };
-        let nothing_new = self.version == 0 && self.block.is_none() && self.note.is_none();
         let undone = self.note == Some(Note::Undone);
-        let members = |block: &Vec<(PublicKey, u32)>| block.is_sorted_by(|(a, _), (b, _)| a.0 < b.0);
+        let members = |block: &Vec<(Hash, u32)>| block.is_sorted_by(|(a, _), (b, _)| a.0 < b.0);
         self.data.len() <= MAX_NAME
             && self.answer.is_some() == answers
             && (round || (undone && self.slot.is_some() && self.cohort.is_none()))
-            && self
-                .answer
-                .as_ref()
-                .is_none_or(|a| a.kind.len() <= MAX_NAME && a.probed.is_some() == (self.form < Form::Present))
+            && self.answer.as_ref().is_none_or(|a| a.kind.len() <= MAX_NAME)
             && self.note.is_some() == (self.discloses == Disclosure::Nothing)
             && (!undone || self.slot.is_some())
             && columns.is_sorted_by(|a, b| a.name < b.name)
             && met
             && self.block.as_ref().is_none_or(|block| answers && members(block))
-            && (self.form > Form::BeforeBlocks || nothing_new)
     }
 }
 
@@ -234,37 +187,18 @@ pub struct Head {
     pub link: Hash,
 }
 
-impl Head {
-    fn parts(&self) -> [u8; 40] {
-        let mut out = [0; 40];
-        out[..8].copy_from_slice(&self.entries.to_le_bytes());
-        out[8..].copy_from_slice(&self.link.0);
-        out
-    }
-
-    /// Signs it ([LED-5]).
-    pub fn sign(&self, identity: &Identity) -> Signature {
-        identity.sign(HEAD, &[&self.parts()])
-    }
-
-    /// Whether `key` signed it.
-    pub fn verify(&self, key: &PublicKey, signature: &Signature) -> bool {
-        key.verify(HEAD, &[&self.parts()], signature)
-    }
-}
-
 /// A chain that is checked entry by entry.
+#[derive(Default)]
 pub struct Chain {
-    owner: PublicKey,
+    /// Who signed the last entry.
+    signer: Option<PublicKey>,
     head: Head,
-    /// The latest form so far.
-    form: Form,
 }
 
 impl Chain {
-    /// Starts the chain of this key.
-    pub fn new(key: PublicKey) -> Chain {
-        Chain { owner: key, head: Head::default(), form: Form::BeforeBlocks }
+    /// Who signed the last entry.
+    pub fn signer(&self) -> Option<PublicKey> {
+        self.signer
     }
 
     /// Where it ends so far.
@@ -272,10 +206,10 @@ impl Chain {
         self.head
     }
 
-    /// Takes the next entry ([LED-1] to [LED-3]).
+    /// Takes the next entry ([LED-1] to [LED-3], [LED-9]).
     ///
     /// # Errors
-    /// `Error::Invalid` where it is not the next one, or not signed by the party.
+    /// `Error::Invalid` where it is not the next one, or not signed by the key that it names.
     pub fn take(&mut self, entry: &Entry, signature: &Signature) -> Result<(), Error> {
         let bad = |why: String, rule| Err(Error::invalid("ledger", why, rule));
         let at = self.head.entries;
@@ -285,14 +219,21 @@ impl Chain {
         if entry.previous != self.head.link {
             return bad(format!("entry {at} does not follow from the one before it"), Rule::Led2);
         }
-        if !entry.is_whole() || entry.form < self.form {
+        if !entry.is_whole() {
             return bad(format!("entry {at} is not of a form that a ledger has"), Rule::Led1);
         }
-        if !self.owner.verify(SIGNED, &[&entry.encoded()], signature) {
-            return bad(format!("entry {at} is not signed by the ledger's owner"), Rule::Led3);
+        if !entry.signer.verify(SIGNED, &[&entry.encoded()], signature) {
+            return bad(format!("entry {at} is not signed by the key that it names"), Rule::Led3);
+        }
+        let goes_on = self.signer.is_none_or(|before| before == entry.signer);
+        if goes_on == (entry.note == Some(Note::Signer)) {
+            return bad(
+                format!("entry {at} has another signer than the one before it, or says so without"),
+                Rule::Led9,
+            );
         }
         self.head = Head { entries: at + 1, link: entry.link() };
-        self.form = entry.form;
+        self.signer = Some(entry.signer);
         Ok(())
     }
 }
@@ -305,6 +246,7 @@ mod tests {
         Entry {
             index,
             previous,
+            signer: Identity::from_seed(&[1; 32]).public(),
             plan: suite::hash("plan", &[]),
             session: suite::hash("session", &[]),
             run: Hash([7; 32]),
@@ -316,29 +258,15 @@ mod tests {
             data: "ward 7".into(),
             rows: Hash([3; 32]),
             version: 1,
-            block: Some(vec![(PublicKey([1; 32]), 0), (PublicKey([2; 32]), 1)]),
+            block: Some(vec![(Hash([1; 32]), 0), (Hash([2; 32]), 1)]),
             note: None,
-            form: Form::Present,
             answer: Some(Answer {
                 kind: "fuzzy_sums".into(),
                 question: Hash([4; 32]),
                 cost: Cost { scalars: 9, nano_rho: None },
                 drawn: None,
-                probed: None,
             }),
         }
-    }
-
-    /// The same in an earlier form.
-    fn earlier(form: Form, index: u64, previous: Hash) -> Entry {
-        let mut e = Entry { form, ..entry(index, previous) };
-        if form == Form::BeforeBlocks {
-            (e.version, e.block) = (0, None);
-        }
-        let frame = (vec!["x".into()], vec![0], vec![2f64.to_bits()]);
-        let probed = Probed { milli_bits: 300_000, frame, centres: vec![(1, vec![0, -500_000])] };
-        e.answer.as_mut().unwrap().probed = Some(Box::new(probed));
-        e
     }
 
     fn columns(names: &[&str]) -> Vec<Column> {
@@ -350,74 +278,43 @@ mod tests {
         (e.discloses, e.note) = (Disclosure::Nothing, Some(Note::Undone));
     }
 
-    /// [LED-1]: entries of earlier forms are carried forward under their own signatures, and none comes after one of a later form.
+    /// [LED-9]: another key signs on by a note of its own alone.
     #[test]
-    fn led_1_forms_only_go_forward() {
-        let identity = Identity::from_seed(&[1; 32]);
-        let forms = [Form::BeforeBlocks, Form::BeforeAccount, Form::Present];
-        let of = |form: Form, index, previous| match form {
-            Form::Present => entry(index, previous),
-            earlier_form => earlier(earlier_form, index, previous),
+    fn led_9_an_account_goes_on_under_another_key() {
+        let [old, new] = [1, 2].map(|seed| Identity::from_seed(&[seed; 32]));
+        let of = |index, previous, by: &Identity| Entry { signer: by.public(), ..entry(index, previous) };
+        let note = |index, previous, by: &Identity| Entry {
+            slot: None,
+            cohort: None,
+            discloses: Disclosure::Nothing,
+            answer: None,
+            block: None,
+            note: Some(Note::Signer),
+            ..of(index, previous, by)
         };
-        let mut chain = Chain::new(identity.public());
-        for (at, form) in forms.into_iter().enumerate() {
-            for index in [2 * at as u64, 2 * at as u64 + 1] {
-                let e = of(form, index, chain.head().link);
-                chain.take(&e, &e.sign(&identity)).unwrap();
-            }
-            for sooner in &forms[..at] {
-                let mut late = of(*sooner, 2 * at as u64 + 2, chain.head().link);
-                let refused = |late: &Entry, chain: &mut Chain| chain.take(late, &late.sign(&identity)).unwrap_err();
-                assert_eq!(refused(&late, &mut chain).rule(), Some(Rule::Led1), "{sooner:?} after {form:?}");
-                undone(&mut late);
-                assert_eq!(refused(&late, &mut chain).rule(), Some(Rule::Led1), "a note too");
-            }
+        let mut chain = Chain::default();
+        let first = of(0, Hash::default(), &old);
+        let began = note(0, Hash::default(), &old);
+        assert_eq!(chain.take(&began, &began.sign(&old)).unwrap_err().rule(), Some(Rule::Led9), "nobody was before");
+        chain.take(&first, &first.sign(&old)).unwrap();
+        let link = chain.head().link;
+        for bad in [of(1, link, &new), note(1, link, &old)] {
+            let by = if bad.signer == new.public() { &new } else { &old };
+            assert_eq!(chain.take(&bad, &bad.sign(by)).unwrap_err().rule(), Some(Rule::Led9));
         }
-    }
-
-    /// [LED-1], [LED-3]: no entry is one of another form, and what an answer had in its time is under the signature.
-    #[test]
-    fn led_1_a_form_is_signed() {
-        let identity = Identity::from_seed(&[1; 32]);
-        for form in [Form::BeforeBlocks, Form::BeforeAccount] {
-            let good = earlier(form, 0, Hash::default());
-            let signature = good.sign(&identity);
-            let take = |e: &Entry| Chain::new(identity.public()).take(e, &signature).map_err(|e| e.rule().unwrap());
-            take(&good).unwrap();
-            let probed: [fn(&mut Probed); 5] = [
-                |p| p.milli_bits -= 1,
-                |p| p.frame.0[0].push('x'),
-                |p| p.frame.1[0] ^= 1,
-                |p| p.frame.2[0] ^= 1,
-                |p| p.centres[0].1[0] = 5,
-            ];
-            for change in probed {
-                let mut e = good.clone();
-                change(e.answer.as_mut().unwrap().probed.as_mut().unwrap());
-                assert_eq!(take(&e), Err(Rule::Led3));
-            }
-            let mut e = good.clone();
-            e.form = Form::Present;
-            assert_eq!(take(&e), Err(Rule::Led1), "the present form has no such fields");
-            e.answer.as_mut().unwrap().probed = None;
-            assert_eq!(take(&e), Err(Rule::Led3));
-            e.form = form;
-            assert_eq!(take(&e), Err(Rule::Led1), "an earlier form has them");
-        }
-        // Without an answer the fields are the same: the form alone differs.
-        let note = Entry { note: Some(Note::Agreed), discloses: Disclosure::Nothing, ..entry(0, Hash::default()) };
-        let note = Entry { slot: None, cohort: None, block: None, answer: None, ..note };
-        let before = Entry { form: Form::BeforeAccount, ..note.clone() };
-        assert_ne!(note.link(), before.link());
-        let taken = Chain::new(identity.public()).take(&note, &before.sign(&identity));
-        assert_eq!(taken.unwrap_err().rule(), Some(Rule::Led3));
+        let signs = note(1, link, &new);
+        assert_eq!(chain.take(&signs, &signs.sign(&old)).unwrap_err().rule(), Some(Rule::Led3));
+        chain.take(&signs, &signs.sign(&new)).unwrap();
+        let next = of(2, chain.head().link, &new);
+        chain.take(&next, &next.sign(&new)).unwrap();
+        assert_eq!(chain.signer(), Some(new.public()));
     }
 
     /// [LED-1] to [LED-3]: whatever is changed, left out or put in is found, and the entry is named.
     #[test]
     fn a_chain_takes_its_own_entries_in_order() {
         let identity = Identity::from_seed(&[1; 32]);
-        let mut chain = Chain::new(identity.public());
+        let mut chain = Chain::default();
         let mut entries = Vec::new();
         for index in 0..4 {
             let entry = entry(index, chain.head().link);
@@ -426,7 +323,7 @@ mod tests {
         }
         assert_eq!(chain.head(), Head { entries: 4, link: entries[3].link() });
         let rule = |changed: &Entry, signature: Signature| {
-            let mut chain = Chain::new(identity.public());
+            let mut chain = Chain::default();
             entries[..2].iter().for_each(|e| chain.take(e, &e.sign(&identity)).unwrap());
             let error = chain.take(changed, &signature).unwrap_err();
             assert!(
@@ -510,20 +407,9 @@ mod tests {
         for (i, (sound, change)) in forms.iter().enumerate() {
             let mut changed = entries[0].clone();
             change(&mut changed);
-            let taken = Chain::new(identity.public()).take(&changed, &changed.sign(&identity));
+            let taken = Chain::default().take(&changed, &changed.sign(&identity));
             assert_eq!(taken.is_ok(), *sound, "form {i}");
             assert_ne!(changed.link(), entries[0].link(), "form {i}");
         }
-    }
-
-    /// [LED-5].
-    #[test]
-    fn led_5_a_head_is_signed() {
-        let identity = Identity::from_seed(&[1; 32]);
-        let head = Head { entries: 3, link: Hash([8; 32]) };
-        let signature = head.sign(&identity);
-        assert!(head.verify(&identity.public(), &signature));
-        assert!(!Head { entries: 2, ..head }.verify(&identity.public(), &signature));
-        assert!(!Head { link: Hash([7; 32]), ..head }.verify(&identity.public(), &signature));
     }
 }

@@ -505,7 +505,12 @@ mod tests {
             dh_key: [1; 32],
             kem_key: [3; KEY_BYTES].into(),
             commitments: context,
-            standing: Standing { block: Some(context), version: 7, answered: Answered { number: 9, link: context } },
+            standing: Standing {
+                account: Some(context),
+                block: Some(context),
+                version: 7,
+                answered: Answered { number: 9, link: context },
+            },
         };
         let frame = frame(&id, &session, Kind::AdvertiseKeys, &context, &keys);
         let proof = checked(&frame, &session, &id.public()).unwrap().proof;

@@ -113,9 +113,9 @@ impl Met {
     /// # Errors
     /// [`SetBack`] with the first one of whom it cannot.
     pub fn check(&self, talk: &Talk, members: &[Member]) -> Result<(), SetBack> {
-        for Member { site, key, standing } in members {
+        for member @ Member { site, standing, .. } in members {
             let now = standing.answered;
-            let Some(other) = self.others.get(&key.0) else { continue };
+            let Some(other) = self.others.get(&member.id().0) else { continue };
             let kept = other.stated.iter().filter_map(|said| self.past(talk, said)).chain(other.before);
             if let Some(before) = kept.filter(|past| past.contradicts(&now)).map(|past| past.number).max() {
                 return Err(SetBack { site: *site, before, now: now.number });
@@ -136,19 +136,24 @@ impl Met {
         Some(Past { number: number.saturating_add(totals), link: (totals == 0).then_some(link) })
     }
 
+    /// Digest of the keys of these members, as that of a cohort.
+    pub fn all(members: &[Member]) -> Hash {
+        block_id(members.iter().map(|member| Hash(member.key.0)))
+    }
+
     /// What a ledger notes of these members.
     pub fn list(members: &[Member]) -> Vec<Stated> {
         let mut list: Vec<Stated> =
-            members.iter().map(|m| Stated { key: m.key, answered: m.standing.answered }).collect();
-        list.sort_unstable_by_key(|stated| stated.key.0);
+            members.iter().map(|m| Stated { id: m.id(), answered: m.standing.answered }).collect();
+        list.sort_unstable_by_key(|stated| stated.id.0);
         list
     }
 
     /// Whether exactly this was taken of this deck.
     pub fn has(&self, talk: &Talk, deck: u32, members: &[Stated]) -> bool {
         let deck = (talk.session, talk.run, deck);
-        members.iter().all(|Stated { key, answered }| {
-            let stated = self.others.get(&key.0).map_or(&[][..], |other| &other.stated);
+        members.iter().all(|Stated { id, answered }| {
+            let stated = self.others.get(&id.0).map_or(&[][..], |other| &other.stated);
             stated.iter().any(|said| said.deck == deck && said.answered == *answered)
         })
     }
@@ -158,20 +163,19 @@ impl Met {
         self.decks.contains_key(&(session, run, deck))
     }
 
-    /// Takes what all members of a deck state.
-    pub fn take(&mut self, talk: &Talk, deck: u32, members: &[Stated]) {
+    /// Takes what all members of a deck state, whose keys have this digest.
+    pub fn take(&mut self, talk: &Talk, deck: u32, (all, members): (Hash, &[Stated])) {
         let deck = (talk.session, talk.run, deck);
-        for Stated { key, answered } in members {
-            let mut other = self.others.remove(&key.0).unwrap_or_default();
+        for Stated { id, answered } in members {
+            let mut other = self.others.remove(&id.0).unwrap_or_default();
             // Only of those who are met now it is known that they have left the plan before.
             let over = other.stated.iter().filter(|said| said.plan != talk.plan);
             let over = over.filter_map(|said| self.past(talk, said));
             other.before = other.before.into_iter().chain(over).reduce(Past::or);
             other.stated.retain(|said| said.plan == talk.plan && said.deck != deck);
             other.stated.push(Statement { plan: talk.plan, deck, answered: *answered });
-            self.others.insert(key.0, other);
+            self.others.insert(id.0, other);
         }
-        let all = block_id(members.iter().map(|stated| stated.key));
         self.decks.insert(deck, Totals { all, number: 0, last: None });
     }
 

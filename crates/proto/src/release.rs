@@ -32,6 +32,8 @@ use crate::{
 /// What a site states of its data set, signed with its keys for a deck.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
 pub struct Standing {
+    /// What the account is known by that its answers go to, whichever key it has ([LED-9]); nothing where it keeps none.
+    pub account: Option<Hash>,
     /// The block that it belongs to for the life of the data set; nothing before its first masked words have left.
     pub block: Option<Hash>,
     /// How often its rows have changed since then.
@@ -64,10 +66,17 @@ impl Answered {
 pub struct Member {
     /// Its number in the roster.
     pub site: u16,
-    /// Its identity, by which it is known in every roster.
+    /// Its key in the roster.
     pub key: PublicKey,
     /// What it states.
     pub standing: Standing,
+}
+
+impl Member {
+    /// What it is known by in every roster: its account, else its key.
+    pub fn id(&self) -> Hash {
+        self.standing.account.unwrap_or(Hash(self.key.0))
+    }
 }
 
 /// Sites whose parts are released only together.
@@ -77,6 +86,8 @@ pub struct Block {
     pub id: Hash,
     /// Its sites by their numbers in the roster, ascending.
     pub sites: Vec<u16>,
+    /// What each is known by ([`Member::id`]), in the order of `sites`.
+    pub ids: Vec<Hash>,
     /// How often each one's rows have changed, in the order of `sites`.
     pub versions: Vec<u32>,
 }
@@ -90,8 +101,8 @@ pub struct Blocks(pub Vec<Block>);
 pub struct OwnBlock {
     /// Names it.
     pub id: Hash,
-    /// Its members' keys, ascending, and how often each one's rows have changed.
-    pub members: Vec<(PublicKey, u32)>,
+    /// What its members are known by ([`Member::id`]), ascending, and how often each one's rows have changed.
+    pub members: Vec<(Hash, u32)>,
 }
 
 /// A rule that does not hold, and which site's statement contradicts it, if it is one site's.
@@ -109,9 +120,9 @@ fn broken<T>(what: &'static str, site: Option<u16>, rule: Rule) -> Result<T, Bro
     Err(Broken { what, site, rule })
 }
 
-/// [REL-2]: names these sites, whatever their order: a block, or a cohort in a ledger.
-pub fn block_id(keys: impl IntoIterator<Item = PublicKey>) -> Hash {
-    let keys: BTreeSet<[u8; 32]> = keys.into_iter().map(|key| key.0).collect();
+/// [REL-2]: names these sites, whatever their order: a block by what its members are known by, or a cohort in a ledger by their keys.
+pub fn block_id(ids: impl IntoIterator<Item = Hash>) -> Hash {
+    let keys: BTreeSet<[u8; 32]> = ids.into_iter().map(|id| id.0).collect();
     suite::hash("cohort in a ledger", &[&keys.into_iter().collect::<Vec<_>>().concat()])
 }
 
@@ -137,7 +148,7 @@ pub fn burned_by(members: usize, threshold: usize, colluders: usize) -> usize {
 ///
 /// # Errors
 /// [`Broken`] where fewer changed, or a version went back.
-pub fn may_change(before: &[(PublicKey, u32)], now: &[(PublicKey, u32)], least: usize) -> Result<(), Broken> {
+pub fn may_change(before: &[(Hash, u32)], now: &[(Hash, u32)], least: usize) -> Result<(), Broken> {
     let before: BTreeMap<[u8; 32], u32> = before.iter().map(|(key, version)| (key.0, *version)).collect();
     let mut changed = 0;
     for (key, version) in now {
@@ -207,7 +218,7 @@ impl Blocks {
                 }
                 found.push(**member);
             }
-            let id = block_id(found.iter().map(|member| member.key));
+            let id = block_id(found.iter().map(Member::id));
             if let Some(other) = found.iter().find(|member| member.standing.block.is_some_and(|stated| stated != id)) {
                 return broken(
                     "puts a site into another block than the one it belongs to",
@@ -216,7 +227,12 @@ impl Blocks {
                 );
             }
             let versions = found.iter().map(|member| member.standing.version).collect();
-            blocks.push(Block { id, sites: sites.clone(), versions });
+            let ids = found.iter().map(Member::id).collect();
+            blocks.push(Block { id, sites: sites.clone(), ids, versions });
+        }
+        let mut ids = BTreeSet::new();
+        if let Some(twice) = members.iter().find(|member| !ids.insert(member.id().0)) {
+            return broken("shows one account at two sites", Some(twice.site), Rule::Rel1);
         }
         if let Some(left_out) = members.iter().find(|member| !seen.contains(&member.site)) {
             return broken("leaves a site out of all blocks", Some(left_out.site), Rule::Rel1);
@@ -274,6 +290,11 @@ pub struct Proposal {
 pub fn propose(members: &[Member], known: &Blocks, size: u16, least: usize) -> Proposal {
     let mut proposal = Proposal::default();
     let by_site: BTreeMap<u16, &Member> = members.iter().map(|member| (member.site, member)).collect();
+    // Of two that state one account, one does not have it.
+    let mut ids = BTreeSet::new();
+    let (by_site, twice): (BTreeMap<_, _>, BTreeMap<_, _>) =
+        by_site.into_iter().partition(|(_, member)| ids.insert(member.id().0));
+    proposal.incomplete.extend(twice.into_keys());
     let mut kept = BTreeSet::new();
     for block in &known.0 {
         let stays = |site: &u16| {
@@ -293,7 +314,7 @@ pub fn propose(members: &[Member], known: &Blocks, size: u16, least: usize) -> P
         }
     }
     for (id, mut block) in stated {
-        let whole = |block: &[&Member]| block_id(block.iter().map(|member| member.key)).0 == id;
+        let whole = |block: &[&Member]| block_id(block.iter().map(|member| member.id())).0 == id;
         // A member that lost its block's first round states no block; a new site beside it would make another block.
         if !whole(&block) && whole(&[&block[..], &fresh[..]].concat()) {
             block.append(&mut fresh);
@@ -332,15 +353,15 @@ mod tests {
 
     use super::*;
 
-    fn key(site: u16) -> PublicKey {
+    fn key(site: u16) -> Hash {
         let mut bytes = [7; 32];
         bytes[..2].copy_from_slice(&site.to_be_bytes());
-        PublicKey(bytes)
+        Hash(bytes)
     }
 
     fn member(site: u16, block: Option<&[u16]>) -> Member {
         let block = block.map(|sites| block_id(sites.iter().map(|s| key(*s))));
-        Member { site, key: key(site), standing: Standing { block, ..Standing::default() } }
+        Member { site, key: PublicKey(key(site).0), standing: Standing { block, ..Standing::default() } }
     }
 
     fn rule(result: Result<Blocks, Broken>) -> (Rule, Option<u16>) {
@@ -499,5 +520,21 @@ mod tests {
                 prop_assert!(!fresh || block.sites.len() >= least.max(usize::from(size)));
             }
         }
+    }
+
+    /// [LED-9]: an account is one member, whichever key it has, and nobody shares it.
+    #[test]
+    fn a_member_is_known_by_its_account() {
+        let stated = |site, key, account| Member {
+            site,
+            key: PublicKey([key; 32]),
+            standing: Standing { account, ..Standing::default() },
+        };
+        let account = Some(Hash([5; 32]));
+        let [before, now] = [1, 9].map(|key| Blocks::of(&[stated(0, key, account), stated(1, 2, None)], &[vec![0, 1]]));
+        assert_eq!(before.unwrap(), now.unwrap());
+        let twice = [stated(0, 1, account), stated(1, 2, account)];
+        assert_eq!(Blocks::of(&twice, &[vec![0, 1]]).unwrap_err().rule, Rule::Rel1);
+        assert_eq!(propose(&twice, &Blocks::default(), 0, 1).incomplete, [1]);
     }
 }

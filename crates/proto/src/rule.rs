@@ -167,6 +167,7 @@ rules! {
     Led6 "LED-6" "11.2"
     Led7 "LED-7" "11.2"
     Led8 "LED-8" "11.2"
+    Led9 "LED-9" "11.2"
     Led10 "LED-10" "11.2"
     Led11 "LED-11" "11.2"
     Rel1 "REL-1" "11.3"

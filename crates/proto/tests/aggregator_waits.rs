@@ -132,7 +132,7 @@ fn who_is_too_late_is_told() {
 fn rel_3_who_is_in_no_block_is_not_called_late() {
     let mut w = World::new(Kit::with_blocks(6, 3, |t| t.colluders = 1), 6);
     let block = |sites: &[u16]| {
-        let key = |s: &u16| w.kit.roster.sites[usize::from(*s)].key;
+        let key = |s: &u16| Hash(w.kit.roster.sites[usize::from(*s)].key.0);
         let mut members: Vec<_> = sites.iter().map(|s| (key(s), 0)).collect();
         members.sort_unstable();
         OwnBlock { id: block_id(sites.iter().map(key)), members }

@@ -29,7 +29,7 @@ fn ask(w: &mut World, round: u8) -> Result<Vec<u16>, Error> {
 }
 
 fn block(w: &World, sites: &[u16], version: u32) -> OwnBlock {
-    let key = |s: &u16| w.kit.roster.member(PartyId::Site(*s)).unwrap().key;
+    let key = |s: &u16| Hash(w.kit.roster.member(PartyId::Site(*s)).unwrap().key.0);
     let mut members: Vec<_> = sites.iter().map(|s| (key(s), version)).collect();
     members.sort_unstable();
     OwnBlock { id: block_id(sites.iter().map(key)), members }

@@ -38,7 +38,7 @@ fn three_blocks() -> (Hub, Deck, Round) {
 }
 
 fn id_of(hub: &Hub, sites: &[u16]) -> Hash {
-    block_id(sites.iter().map(|s| hub.kit.roster.member(PartyId::Site(*s)).unwrap().key))
+    block_id(sites.iter().map(|s| Hash(hub.kit.roster.member(PartyId::Site(*s)).unwrap().key.0)))
 }
 
 /// [REL-1] to [REL-3].
@@ -77,7 +77,7 @@ fn directories_whose_blocks_are_none_contradict_somebody_or_are_too_small() {
     // What a site states is signed: nobody else's word counts.
     let mut hub = with_blocks(9, 3, |t| t.colluders = 1);
     let (id, mut directory) = hub.advertise(0, 4, &everybody(9));
-    directory.entries[4].1.3 = (Some(Hash([1; 32])), 0, Default::default());
+    directory.entries[4].1.3 = (None, Some(Hash([1; 32])), 0, Default::default());
     let frame = hub.frame(Kind::Directory, &id, &directory);
     refuses(&mut hub, 0, &frame, Rule::Kex3);
 }

@@ -290,7 +290,7 @@ impl Interleaved {
                         party.process = None;
                         return None;
                     }
-                    party.met.take(&talk, deck, &Met::list(&members));
+                    party.met.take(&talk, deck, (Met::all(&members), &Met::list(&members)));
                 }
                 Output::Send { bytes, .. } => return Some(parts(&bytes)),
                 _ => {}
@@ -377,7 +377,7 @@ impl Interleaved {
             deck.answered.clear();
             deck.opened.clear();
         } else if all && deck.opened.insert(site) {
-            let keys = deck.members.iter().map(|s| kit.roster.sites[usize::from(*s)].key);
+            let keys = deck.members.iter().map(|s| Hash(kit.roster.sites[usize::from(*s)].key.0));
             let met = &mut self.parties[usize::from(site)].met;
             met.total(session, number.0, (number.1, number.2), &block_id(keys));
             self.totals += 1;

@@ -13,7 +13,8 @@ fn talk(v: &Value) -> Talk {
 }
 
 fn member(v: &Value) -> Member {
-    let standing = Standing { answered: answered(&v["answered"]), ..Standing::default() };
+    let account = v["account"].as_str().map(|_| hash(&v["account"]));
+    let standing = Standing { account, answered: answered(&v["answered"]), ..Standing::default() };
     Member { site: number(&v["site"]) as u16, key: PublicKey(array(&v["key"])), standing }
 }
 
@@ -32,7 +33,7 @@ fn led_11_what_is_kept_of_others() {
             let members: Vec<Member> = list(&step["members"]).iter().map(member).collect();
             match (met.check(&talk, &members), step.get("rule")) {
                 (Ok(()), None) => {
-                    met.take(&talk, deck, &Met::list(&members));
+                    met.take(&talk, deck, (Met::all(&members), &Met::list(&members)));
                     taken += 1;
                 }
                 (Err(back), Some(rule)) => {

@@ -7,11 +7,16 @@ use serde_json::{Value, json};
 use veilsum_proto::{
     identity::PublicKey,
     release::{self, Blocks, Broken, Member, OwnBlock},
+    suite::Hash,
 };
 use veilsum_testkit::vectors::*;
 
 fn key(v: &Value) -> PublicKey {
     PublicKey(array(v))
+}
+
+fn id(v: &Value) -> Hash {
+    Hash(array(v))
 }
 
 fn sites(v: &Value) -> Vec<u16> {
@@ -46,9 +51,9 @@ fn blocks() {
         let usize_of = |name: &str| number(&c[name]) as usize;
         let function = c["function"].as_str().expect("a name").to_owned();
         match function.as_str() {
-            "identity" => assert_eq!(release::block_id(list(&c["keys"]).iter().map(key)), hash(&c["result"])),
+            "identity" => assert_eq!(release::block_id(list(&c["keys"]).iter().map(id)), hash(&c["result"])),
             "partition" => agrees(&c, partition(&members(&c["members"]), &c["lists"]), |blocks| {
-                let shown = |b: &release::Block| json!({"id": text(&b.id.0), "sites": b.sites, "versions": b.versions});
+                let shown = |b: &release::Block| json!({"id": text(&b.id.0), "sites": b.sites, "ids": b.ids.iter().map(|id| text(&id.0)).collect::<Vec<_>>(), "versions": b.versions});
                 assert_eq!(blocks.0.iter().map(shown).collect::<Value>(), c["blocks"]);
             }),
             "set" => {
@@ -66,16 +71,16 @@ fn blocks() {
                 assert_eq!(found, usize_of("result"), "{c}");
             }
             "change" => {
-                let versions = |name: &str| -> Vec<(PublicKey, u32)> {
-                    list(&c["keys"]).iter().map(key).zip(list(&c[name]).iter().map(|v| number(v) as u32)).collect()
+                let versions = |name: &str| -> Vec<(Hash, u32)> {
+                    list(&c["keys"]).iter().map(id).zip(list(&c[name]).iter().map(|v| number(v) as u32)).collect()
                 };
                 agrees(&c, release::may_change(&versions("before"), &versions("now"), usize_of("least")), |()| ());
             }
             "admit" => {
                 let own = |v: &Value| -> OwnBlock {
-                    let pair = |p: &Value| (key(&p[0]), number(&p[1]) as u32);
+                    let pair = |p: &Value| (id(&p[0]), number(&p[1]) as u32);
                     let members: Vec<_> = list(v).iter().map(pair).collect();
-                    OwnBlock { id: release::block_id(members.iter().map(|(key, _)| *key)), members }
+                    OwnBlock { id: release::block_id(members.iter().map(|(id, _)| *id)), members }
                 };
                 let blocks = partition(&members(&c["members"]), &c["lists"]).unwrap();
                 let some = |v: &'_ Value| (!v.is_null()).then(|| v.clone());

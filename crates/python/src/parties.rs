@@ -90,7 +90,7 @@ pub(crate) fn found(
     sites: Vec<String>,
 ) -> PyResult<()> {
     let aggregators = [&coordinator, &intermediary].map(|(name, address)| (&**name, &**address));
-    py.detach(|| documents::found(&folder, &name, aggregators, &sites)).map(drop).map_err(raised)
+    py.detach(|| embedded::found(&folder, &name, aggregators, &sites)).map_err(raised)
 }
 
 /// Runs the whole federation of `planned` in this process on these rows (one n x d array a site): JSON.

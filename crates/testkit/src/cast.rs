@@ -161,7 +161,6 @@ impl Cast {
             coordinator: coordinator.into(),
             intermediary: intermediary.into(),
             state: None,
-            head: None,
             patience: Duration::from_secs(20),
             agreed: true,
         }

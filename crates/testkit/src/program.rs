@@ -17,6 +17,7 @@ use veilsum_node::{
     documents::{Pinned, load_identity, load_roster, write_key, write_roster},
     files::Existing,
     random::system_rng,
+    store::ledger,
 };
 use veilsum_proto::{
     identity::Identity,
@@ -430,6 +431,11 @@ impl Parties {
             Pinned::change(Path::new(&key), |pinned| pinned.roster = Some(roster)).expect("a file");
         }
         if name.starts_with("site-") {
+            let state = args.iter().position(|arg| arg == "--state").map(|at| args[at + 1].clone()).expect("a folder");
+            // What is wrong with it is the run's to say.
+            if let Ok((identity, _)) = load_identity(&key) {
+                let _ = ledger::begin(Path::new(&state), &identity.digest_secret());
+            }
             agree(&args);
         }
         args

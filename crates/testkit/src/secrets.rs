@@ -25,8 +25,8 @@ pub struct Secrets {
     pub directory: Hash,
     pub threshold: u16,
     pub members: Vec<u16>,
-    /// Name, sites, versions.
-    pub blocks: Vec<(Hash, Vec<u16>, Vec<u32>)>,
+    /// Name, sites, what they are known by, versions.
+    pub blocks: Vec<(Hash, Vec<u16>, Vec<Hash>, Vec<u32>)>,
     pub first: u16,
     /// At the site's own place its noise secret.
     pub pairs: Vec<[u8; 32]>,

@@ -283,8 +283,8 @@ pub fn answered(v: &Value) -> Answered {
 /// What a site states of its data set; nothing of its ledger where it says nothing.
 pub fn standing(v: &Value) -> Standing {
     let answered = v.get("answered").map(answered).unwrap_or_default();
-    let block = v["block"].as_str().map(|_| hash(&v["block"]));
-    Standing { block, version: number(&v["version"]) as u32, answered }
+    let [account, block] = ["account", "block"].map(|name| v[name].as_str().map(|_| hash(&v[name])));
+    Standing { account, block, version: number(&v["version"]) as u32, answered }
 }
 
 /// A site that accepts the plan's blocks, however small.

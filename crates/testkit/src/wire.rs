@@ -13,8 +13,8 @@ use veilsum_proto::{
 /// Words of an answer.
 pub const WORDS: usize = 4;
 
-/// X25519 key, ML-KEM key, hash of the commitments, block and version.
-pub type Keys = ([u8; 32], KemKey, Hash, (Option<Hash>, u32, (u64, Hash)));
+/// X25519 key, ML-KEM key, hash of the commitments; account, block, version, and how far the ledger has come.
+pub type Keys = ([u8; 32], KemKey, Hash, (Option<Hash>, Option<Hash>, u32, (u64, Hash)));
 /// AcceptDirectory: member, ciphertext.
 pub type Ciphertexts = Vec<(u16, Ciphertext)>;
 /// DirectoryCertificate: everybody's proofs, the ciphertexts for one site.

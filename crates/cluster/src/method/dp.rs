@@ -51,7 +51,7 @@ impl Recipe {
             );
         }
         if noise.expected_rows == 0 || noise.rows_of_unit() < 1.0 {
-            return refuse("the number of expected rows, and of rows of a site or a person, is at least 1");
+            return refuse("the number of expected rows, and of rows of a person, is at least 1");
         }
         if matches!(noise.unit, Unit::Person { rows } if rows > MOST_ROWS_OF_A_PERSON) {
             return refuse("at most 1000 rows of a person count");

@@ -67,11 +67,6 @@ pub fn in_nano(rho: f64) -> u64 {
 pub enum Unit {
     /// One row.
     Record,
-    /// A whole site of at most this many rows, the number that the plan allows a site.
-    Site {
-        /// The plan's `max_rows`.
-        rows: u64,
-    },
     /// One person of a site, whose rows there beyond so many do not count. Each site takes them away by its own column of persons.
     Person {
         /// 1 to [`MOST_ROWS_OF_A_PERSON`].
@@ -87,7 +82,7 @@ impl Unit {
     pub fn rows(self) -> u64 {
         match self {
             Unit::Record => 1,
-            Unit::Site { rows } | Unit::Person { rows } => rows,
+            Unit::Person { rows } => rows,
         }
     }
 }
@@ -97,7 +92,6 @@ impl fmt::Display for Unit {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Unit::Record => f.write_str("one row"),
-            Unit::Site { rows } => write!(f, "a whole site of at most {rows} rows"),
             Unit::Person { rows: 1 } => f.write_str("one person of a site (of whom one row counts there)"),
             Unit::Person { rows } => write!(f, "one person of a site (of whom {rows} rows count there at most)"),
         }
@@ -194,7 +188,6 @@ mod tests {
             (Unit::Record, 1, "for one row added"),
             (Unit::Person { rows: 1 }, 1, "for one person of a site (of whom one row counts there) added"),
             (Unit::Person { rows: 5 }, 5, "for one person of a site (of whom 5 rows count there at most) added"),
-            (Unit::Site { rows: 64 }, 64, "for a whole site of at most 64 rows added"),
         ] {
             let noise = Noise { unit, ..Noise::usual(0.25, 1_000) };
             let promise = noise.promise();

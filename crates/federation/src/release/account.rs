@@ -3,8 +3,8 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use veilsum_proto::{
-    identity::{Identity, PublicKey},
-    ledger::{Answer, Column, Entry, Form, Note, Reservation},
+    identity::Identity,
+    ledger::{Answer, Column, Entry, Note, Reservation},
     message::Disclosure,
     met::{Met, Talk},
     policy::Spent,
@@ -97,8 +97,8 @@ pub struct Account {
 pub struct Membership {
     /// Its name.
     pub id: Hash,
-    /// Its sites, and how often the rows of each had changed at the last answer; nobody in a ledger from before blocks.
-    pub members: Vec<(PublicKey, u32)>,
+    /// What its sites are known by, and how often the rows of each had changed at the last answer.
+    pub members: Vec<(Hash, u32)>,
     /// Digests of the masked words that left over it and may, as far as is known, enter a total.
     words: BTreeSet<Hash>,
 }
@@ -159,9 +159,6 @@ impl Account {
             if let Some(slot) = entry.slot {
                 self.met.total(entry.session, entry.run, slot, &cohort);
             }
-            if let (Form::BeforeBlocks, Some(block)) = (entry.form, &mut self.block) {
-                block.id = cohort;
-            }
             return;
         }
         let Some(answer) = &entry.answer else { return };
@@ -180,17 +177,15 @@ impl Account {
         if let Some(course) = self.courses.get_mut(&entry.session) {
             course.last = Some(last);
         }
-        self.fix(entry, cohort);
+        self.fix(entry);
     }
 
-    /// [REL-5]: masked words have left, so the data set belongs to this block. In a ledger from before blocks, to the cohort.
-    fn fix(&mut self, entry: &Entry, cohort: Hash) {
+    /// [REL-5]: masked words have left, so the data set belongs to this block.
+    fn fix(&mut self, entry: &Entry) {
         if let Some(members) = &entry.block {
-            let id = release::block_id(members.iter().map(|(key, _)| *key));
+            let id = release::block_id(members.iter().map(|(id, _)| *id));
             let words = self.block.take().filter(|known| known.id == id).map(|known| known.words).unwrap_or_default();
             self.block = Some(Membership { id, members: members.clone(), words });
-        } else if entry.form == Form::BeforeBlocks {
-            self.block = Some(Membership { id: cohort, members: Vec::new(), words: BTreeSet::new() });
         }
         if let Some(block) = &mut self.block {
             block.words.insert(entry.digest);
@@ -214,9 +209,10 @@ impl Account {
                     self.block = None;
                 }
             }
-            Note::Met { deck, members } => {
+            Note::Signer => {}
+            Note::Met { deck, all, members } => {
                 let talk = Talk { plan: entry.plan, session: entry.session, run: entry.run };
-                self.met.take(&talk, *deck, members);
+                self.met.take(&talk, *deck, (*all, members));
             }
             Note::Agreed => drop(self.agreed.insert(entry.plan, entry.version)),
             Note::Reserved(kept) => drop(self.reserved.insert(entry.plan, *kept)),
@@ -377,8 +373,7 @@ fn place(cohort: &Hash, rows: &Hash, answer: &Answer) -> [Hash; 3] {
     [*cohort, *rows, answer.question]
 }
 
-/// Whether two answers are the same numbers, provided that they are from the same rows. One of an earlier form is none of today.
+/// Whether two answers are the same numbers, provided that they are from the same rows.
 fn same(a: &Answer, b: &Answer) -> bool {
-    let bits = |answer: &Answer| answer.probed.as_ref().map(|probed| probed.milli_bits);
-    (a.question, a.cost, a.drawn, bits(a)) == (b.question, b.cost, b.drawn, bits(b))
+    (a.question, a.cost, a.drawn) == (b.question, b.cost, b.drawn)
 }

@@ -7,7 +7,7 @@ use std::{collections::BTreeMap, sync::Arc};
 
 use veilsum_proto::{
     Rule,
-    identity::{Identity, PublicKey},
+    identity::Identity,
     ledger::{Answer, Entry, Note},
     met::{Met, SetBack, Talk},
     policy::{Cost, Spent},
@@ -44,7 +44,7 @@ struct Promise {
     /// What it adds to the account; `None` where it was given before.
     cost: Option<Cost>,
     /// The block of its total that this site is in.
-    block: Vec<(PublicKey, u32)>,
+    block: Vec<(Hash, u32)>,
 }
 
 /// What was given away of a data set, and what is promised.
@@ -108,10 +108,10 @@ impl Book {
     /// # Errors
     /// [`Broken`] where the keys of the deck were exchanged for another version of these rows ([REL-7]), or the other conversation
     /// has promised an answer over another block, or over other versions of this one, that has not left yet ([REL-5]).
-    pub fn promise(&mut self, left: &Left, answer: Answer, block: Vec<(PublicKey, u32)>) -> Result<(), Broken> {
+    pub fn promise(&mut self, left: &Left, answer: Answer, block: Vec<(Hash, u32)>) -> Result<(), Broken> {
         let broken = |what, rule| Err(Broken { what, site: None, rule });
-        let own = self.identity.public();
-        let stated = block.iter().find(|(key, _)| *key == own).map(|(_, version)| *version);
+        let own = self.identity.account();
+        let stated = block.iter().find(|(id, _)| *id == own).map(|(_, version)| *version);
         if stated != Some(self.account.version()) {
             let what = "asks in a deck whose keys were exchanged for an earlier version of these rows; a new run exchanges new ones";
             return broken(what, Rule::Rel7);
@@ -142,7 +142,12 @@ impl Book {
     /// What this site states of its data set ([REL-5], [REL-7]) and of its ledger ([LED-11]).
     pub fn standing(&self) -> Standing {
         let block = self.account.block().map(|block| block.id);
-        Standing { block, version: self.account.version(), answered: self.account.answered() }
+        Standing {
+            account: Some(self.identity.account()),
+            block,
+            version: self.account.version(),
+            answered: self.account.answered(),
+        }
     }
 
     /// [LED-11]: what is to be noted before anything is sent in a deck of these members; nothing where it is noted.
@@ -153,8 +158,8 @@ impl Book {
         let talk = Talk { plan: left.plan, session: left.session, run: left.run };
         let met = self.account.met();
         met.check(&talk, members)?;
-        let members = Met::list(members);
-        Ok((!met.has(&talk, deck, &members)).then_some(Note::Met { deck, members }))
+        let (all, members) = (Met::all(members), Met::list(members));
+        Ok((!met.has(&talk, deck, &members)).then_some(Note::Met { deck, all, members }))
     }
 
     /// The answer that may leave in the round of `left`. It was promised for exactly this context, over the block that
@@ -172,7 +177,7 @@ impl Book {
             return Err(Unpromised);
         }
         // [REL-5]: whatever was checked before, these words would fix another block.
-        let id = release::block_id(promise.block.iter().map(|(key, _)| *key));
+        let id = release::block_id(promise.block.iter().map(|(id, _)| *id));
         if self.account.block().is_some_and(|block| block.id != id) {
             return Err(Unpromised);
         }
@@ -192,7 +197,7 @@ pub struct Due {
     /// The part of it that the ledger records.
     pub answer: Answer,
     /// The block of its total that this site is in.
-    pub block: Vec<(PublicKey, u32)>,
+    pub block: Vec<(Hash, u32)>,
 }
 
 /// No such answer was promised.

@@ -73,5 +73,5 @@ fn honest_sites(terms: &Terms, policy: &Policy, sites: usize) -> usize {
 
 /// Digest of these sites' keys, which are the same in every roster.
 pub fn cohort_digest(roster: &Roster, cohort: &[u16]) -> Hash {
-    block_id(cohort.iter().filter_map(|site| roster.member(PartyId::Site(*site))).map(|member| member.key))
+    block_id(cohort.iter().filter_map(|site| roster.member(PartyId::Site(*site))).map(|member| Hash(member.key.0)))
 }

@@ -82,7 +82,6 @@ pub fn decide(
         question: question_digest(&asked.query),
         cost: cost(offer.layout, site.terms, site.policy, sites),
         drawn: drawn.as_ref().map(|sites| cohort_digest(site.roster, sites)),
-        probed: None,
     };
     let form = site.form().map_err(|e| Error::Refused { what: e.message, rule: Rule::Pol3 })?;
     let repeated = book.repeats(left, &answer);
@@ -179,6 +178,7 @@ mod tests {
             let block = |first: u16| Block {
                 id: Hash([first as u8; 32]),
                 sites: (first..first + 3).collect(),
+                ids: vec![Hash::default(); 3],
                 versions: vec![0; 3],
             };
             let asked = Asked {

@@ -43,24 +43,6 @@ fn refused<T>(what: impl Into<String>, rule: Rule) -> Result<T, Error> {
     Err(Error::Refused { what: what.into(), rule })
 }
 
-/// What this site says of a proposed plan, and of one that its operator checks: [`judge`]; and no block of its rows lacks a site on this
-/// roster ([REL-5]).
-///
-/// # Errors
-/// As [`judge`].
-pub fn verdict(federation: &Federation, policy: &Policy, account: &Account, now: u64) -> Result<Yes, Error> {
-    let yes = judge(federation, policy, account, now)?;
-    let mut members = account.block().into_iter().flat_map(|block| &block.members);
-    if members.any(|(key, _)| federation.roster.find(key).is_none()) {
-        return refused(
-            "a site with which these rows were answered together is on the roster no more; if other rows take their place, say so: \
-             veilsum ledger separate",
-            Rule::Rel5,
-        );
-    }
-    Ok(yes)
-}
-
 /// Whether this site answers the whole plan. A yes holds for all of its questions: what is spent is what the plan promises, and
 /// nothing that happens in the run adds to it. Others cannot have the same part of the account where it is kept in the same step
 /// ([POL-8]). `now` is in seconds since 1970.

@@ -36,16 +36,8 @@ pub fn parse_invitation(line: &str) -> Result<Invitation, Failure> {
         let what = if c.is_ascii_graphic() { format!("the character {c:?}") } else { unseen(c) };
         return Err(bad(format!("the invitation holds {what} at place {}, which does not belong there", at + 1)));
     }
-    let Some(text) = line.strip_prefix(PREFIX) else {
-        let version = line.strip_prefix("vs").and_then(|rest| rest.split_once(':')).map(|(version, _)| version);
-        return Err(match version {
-            Some(n) if !n.is_empty() && n.bytes().all(|b| b.is_ascii_digit()) => Failure::input(
-                format!("the invitation is of version vs{n}, and this program knows vs1"),
-                "bring this program and the coordinator's to the same release",
-            ),
-            _ => bad("this is no invitation: it does not begin with `vs1:`".into()),
-        });
-    };
+    let text = behind(PREFIX, "invitation", line)?;
+    let text = text.ok_or_else(|| bad("this is no invitation: it does not begin with `vs1:`".into()))?;
     let bytes = URL_SAFE_NO_PAD.decode(text).map(Zeroizing::new);
     let bytes = bytes.map_err(|_| bad("the invitation is damaged: it was cut, or a character is another".into()))?;
     let invitation = Invitation::from_bytes(&bytes).map_err(bad)?;
@@ -64,7 +56,7 @@ pub fn answer_line(reply: &Reply) -> Zeroizing<String> {
 /// # Errors
 /// A [`Failure`] where it is a damaged one.
 pub fn parse_answer(line: &str) -> Result<Option<Reply>, Failure> {
-    let Some(text) = line.trim().strip_prefix(ANSWER) else { return Ok(None) };
+    let Some(text) = behind(ANSWER, "answer", line.trim())? else { return Ok(None) };
     let bytes = URL_SAFE_NO_PAD.decode(text).map(Zeroizing::new).ok();
     let reply = bytes.and_then(|bytes| Reply::from_bytes(&bytes)).ok_or_else(|| {
         let next = "copy the whole line from `va1:` on once more, as `veilsum join LINE --offline` printed it";
@@ -72,6 +64,25 @@ pub fn parse_answer(line: &str) -> Result<Option<Reply>, Failure> {
     })?;
     super::check_address(&reply.address)?;
     Ok(Some(reply))
+}
+
+/// What follows a prefix; nothing where the line begins otherwise.
+///
+/// # Errors
+/// A [`Failure`] where only the number of its version is another.
+fn behind<'a>(prefix: &str, what: &str, line: &'a str) -> Result<Option<&'a str>, Failure> {
+    if let Some(text) = line.strip_prefix(prefix) {
+        return Ok(Some(text));
+    }
+    let known = prefix.trim_end_matches(':');
+    let version = line.strip_prefix(&known[..2]).and_then(|rest| rest.split_once(':')).map(|(version, _)| version);
+    match version.filter(|n| !n.is_empty() && n.bytes().all(|b| b.is_ascii_digit())) {
+        Some(n) => Err(Failure::input(
+            format!("the {what} is of version {}{n}, and this program knows {known}", &known[..2]),
+            "bring this program and the coordinator's to the same release",
+        )),
+        None => Ok(None),
+    }
 }
 
 fn unseen(c: char) -> String {
@@ -132,6 +143,7 @@ mod tests {
         }
         assert!(refused(&line.replacen("vs1:", "vs2:", 1)).contains("vs2"));
         assert!(refused(&line.replacen("vs1:", "VS1:", 1)).contains("does not begin"));
+        assert!(parse_answer("va2:AAAA").err().is_some_and(|e| e.message.contains("va2")));
         assert!(refused("hospital-a").contains("does not begin"));
         assert!(refused(&line.repeat(9)).contains("at most"));
     }

@@ -32,13 +32,9 @@ pub fn write_key(path: impl AsRef<Path>, name: &str, identity: &Identity, existi
     // Filled without growing, so that no unwiped copy of the seed is left behind.
     let mut text = Zeroizing::new(String::with_capacity(1024 + name.len()));
     let comment = "# The secret key of one party. Never send it to anybody; a copy of it is that party.\n";
-    let seed = identity.seed();
-    let digests = identity.digest_secret();
-    [comment, "format = \"", FORMAT, "\"\nname = \"", name].iter().for_each(|part| text.push_str(part));
-    for (key, secret) in [("seed", &seed), ("digests", &digests)] {
-        ["\"\n", key, " = \""].iter().for_each(|part| text.push_str(part));
-        push_hex(&mut text, &secret[..]);
-    }
+    let parts = [comment, "format = \"", FORMAT, "\"\nname = \"", name, "\"\nseed = \""];
+    parts.iter().for_each(|part| text.push_str(part));
+    push_hex(&mut text, &identity.seed()[..]);
     text.push_str("\"\n");
     Ok(files::write_private(path, text.as_bytes(), existing)?)
 }
@@ -68,7 +64,7 @@ fn looks_like_a_seed(name: &str) -> bool {
 
 /// The file is a few lines of TOML, read by hand: a general parser would copy the seed and quote it in its errors.
 fn parse(bytes: &[u8]) -> Result<(Identity, String), String> {
-    const KEYS: [&str; 4] = ["format", "name", "seed", "digests"];
+    const KEYS: [&str; 3] = ["format", "name", "seed"];
     let text = std::str::from_utf8(bytes).map_err(|_| "it is not UTF-8 text")?;
     let mut values = [None; KEYS.len()];
     for (at, line) in text.lines().enumerate() {
@@ -84,15 +80,13 @@ fn parse(bytes: &[u8]) -> Result<(Identity, String), String> {
             return Err(format!("line {}: the same key a second time", at + 1));
         }
     }
-    let [said, name, seed, digests] = values;
+    let [said, name, seed] = values;
     if said != Some(FORMAT) {
         return Err(format!("it does not say format = {FORMAT:?}"));
     }
     let name = name.ok_or("the name is missing")?.to_owned();
     let seed = secret(seed.ok_or("the seed is missing")?).ok_or("the seed is damaged")?;
-    let digests =
-        secret(digests.ok_or("the secret of digests is missing")?).ok_or("the secret of digests is damaged")?;
-    let identity = Identity::from_seed(&seed).with_digests(digests);
+    let identity = Identity::from_seed(&seed);
     // What stands there may be the seed, so it is not quoted, and never goes on to a log.
     if check_name(&name).is_err() || looks_like_a_seed(&name) {
         return Err("the name is none, or it is a seed in the wrong place".into());

@@ -1,5 +1,5 @@
-//! `pinned.toml`, beside a party's key: the roster that it agreed to, and the digest of the policy under which it took part last ([ROS-8],
-//! [ROS-9]).
+//! `pinned.toml`, beside a party's key: the roster that it agreed to, the digest of the policy under which it took part last, and how far it has come in joining
+//! ([ROS-8], [ROS-9], [JOI-5]).
 //!
 //! A roster is signed with a key that stands in it, so its signature does not say whose roster it is: anybody can sign one with
 //! everybody's names. The one that a party compared with others is therefore kept, whole, so that every other one can be held against it
@@ -13,13 +13,14 @@ use std::{
 use serde::{Deserialize, Serialize};
 use veilsum_federation::agreed::fingerprint;
 use veilsum_proto::{
+    joining::Nonce,
     roster::{Member, Roster},
     suite::Hash,
 };
 
 use super::file::{read_document, text_of};
 use crate::{
-    error::Failure,
+    error::{Code, Failure},
     files::{self, Existing},
 };
 
@@ -45,6 +46,54 @@ pub enum Standing {
     },
 }
 
+/// One attempt to join. It has no `Debug`: until it is shown, its number is a secret.
+#[derive(Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Begun {
+    /// The hash of the token.
+    pub invitation: Hash,
+    /// What this party drew.
+    pub nonce: Nonce,
+    /// What the coordinator answered, once it did.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub answer: Option<Nonce>,
+}
+
+impl Begun {
+    /// The attempt with this invitation that was begun before with the key at this place; else one that begins with `fresh`, on the disk
+    /// when this returns.
+    ///
+    /// # Errors
+    /// A [`Failure`] where it cannot be read or written.
+    pub fn take_up(key: &Path, invitation: Hash, fresh: Nonce) -> Result<Begun, Failure> {
+        if let Some(found) = Pinned::load(key)?.joining.filter(|found| found.invitation == invitation) {
+            return Ok(found);
+        }
+        let begun = Begun { invitation, nonce: fresh, answer: None };
+        Pinned::change(key, |pinned| pinned.joining = Some(begun.clone()))?;
+        Ok(begun)
+    }
+
+    /// Keeps the coordinator's answer, before anything is shown to it. Another answer than before is none ([JOI-5]).
+    ///
+    /// # Errors
+    /// A [`Failure`] where it is another, or cannot be written.
+    pub fn answered(&mut self, key: &Path, answer: Nonce) -> Result<(), Failure> {
+        match self.answer {
+            Some(before) if before == answer => Ok(()),
+            Some(_) => Err(Failure::new(
+                Code::Peer,
+                "the coordinator answers the same invitation with another number than before [JOI-5]",
+                "ask its operator by telephone for a new invitation; somebody may stand between you",
+            )),
+            None => {
+                self.answer = Some(answer);
+                Pinned::change(key, |pinned| pinned.joining = Some(self.clone()))
+            }
+        }
+    }
+}
+
 /// What a party keeps beside its key.
 #[derive(Clone, PartialEq, Eq, Default)]
 pub struct Pinned {
@@ -52,6 +101,8 @@ pub struct Pinned {
     pub roster: Option<Roster>,
     /// Digest of the policy under which it took part last.
     pub policy: Option<Hash>,
+    /// The invitation that it took up last.
+    pub joining: Option<Begun>,
 }
 
 #[derive(Serialize, Deserialize)]
@@ -59,6 +110,8 @@ pub struct Pinned {
 struct File {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     policy: Option<Hash>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    joining: Option<Begun>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     roster: Option<RosterPart>,
 }
@@ -85,12 +138,12 @@ impl Pinned {
         if std::fs::symlink_metadata(&path).is_err_and(|e| e.kind() == std::io::ErrorKind::NotFound) {
             return Ok(Pinned::default());
         }
-        let File { policy, roster } = read_document(&path, MAX_FILE, FORMAT, NEXT)?;
+        let File { policy, joining, roster } = read_document(&path, MAX_FILE, FORMAT, NEXT)?;
         let roster = roster.map(|part| {
             let damaged = || Failure::input(format!("{}: it is damaged [ROS-8]", path.display()), NEXT);
             if part.roster.hash() == part.hash { Ok(part.roster) } else { Err(damaged()) }
         });
-        Ok(Pinned { policy, roster: roster.transpose()? })
+        Ok(Pinned { policy, joining, roster: roster.transpose()? })
     }
 
     /// Changes the file (mode 0600, on the disk when this returns).
@@ -104,8 +157,13 @@ impl Pinned {
         if before == after {
             return Ok(());
         }
+        if after == Pinned::default() {
+            let removed = std::fs::remove_file(Self::beside(key));
+            return removed
+                .map_err(|e| files::unwritten(&e, format!("pinned.toml cannot be removed ({e})"), "remove it"));
+        }
         let part = |roster: Roster| RosterPart { hash: roster.hash(), roster };
-        let file = File { policy: after.policy, roster: after.roster.map(part) };
+        let file = File { policy: after.policy, joining: after.joining, roster: after.roster.map(part) };
         let comment =
             "# The roster that this party agreed to, and the digest of the policy under which it took part last.\n";
         Ok(files::write_private(Self::beside(key), text_of(comment, FORMAT, &file)?.as_bytes(), Existing::Replace)?)
@@ -129,8 +187,8 @@ impl Changes {
         let mut told = Vec::new();
         if !again.is_empty() {
             told.push(format!(
-                "another key: {}. Whoever has it counts as this site from now on, and begins an account of its own: let its operator say in the \
-                 call that the old key is lost",
+                "another key: {}. Whoever has it counts as this site from now on, and its account goes on if its folder says so: let its \
+                 operator say in the call that the old key is lost",
                 some(&again)
             ));
         }
@@ -245,7 +303,7 @@ mod tests {
         std::fs::create_dir_all(&folder).unwrap();
         let key = folder.join("a.key");
         assert!(Pinned::load(&key).unwrap() == Pinned::default());
-        let whole = Pinned { roster: Some(roster(3)), policy: Some(Hash([7; 32])) };
+        let whole = Pinned { roster: Some(roster(3)), policy: Some(Hash([7; 32])), joining: None };
         Pinned::change(&key, |pinned| *pinned = whole.clone()).unwrap();
         assert!(Pinned::load(&key).unwrap() == whole);
         let (path, good) = (Pinned::beside(&key), std::fs::read_to_string(Pinned::beside(&key)).unwrap());
@@ -279,5 +337,22 @@ mod tests {
         assert_eq!(told(&|_| {}), (String::new(), String::new()));
         let many = Changes::between(&old, &roster(60)).to_string();
         assert!(many.ends_with("; and 45 more"), "{many}");
+    }
+
+    /// [JOI-5]: neither this party's number nor the other's changes with a second attempt.
+    #[test]
+    fn an_attempt_that_is_taken_up_says_the_same_and_hears_the_same() {
+        let folder = std::env::temp_dir().join(format!("veilsum-begun-{}", std::process::id()));
+        std::fs::create_dir_all(&folder).unwrap();
+        let path = folder.join("a.key");
+        let mut begun = Begun::take_up(&path, Hash([1; 32]), Nonce([2; 32])).unwrap();
+        begun.answered(&path, Nonce([3; 32])).unwrap();
+        let mut again = Begun::take_up(&path, Hash([1; 32]), Nonce([9; 32])).unwrap();
+        assert_eq!((again.nonce, again.answer), (Nonce([2; 32]), Some(Nonce([3; 32]))));
+        again.answered(&path, Nonce([3; 32])).unwrap();
+        assert!(again.answered(&path, Nonce([4; 32])).unwrap_err().message.contains("[JOI-5]"));
+        let other = Begun::take_up(&path, Hash([5; 32]), Nonce([9; 32])).unwrap();
+        assert_eq!((other.nonce, other.answer), (Nonce([9; 32]), None));
+        std::fs::remove_dir_all(&folder).unwrap();
     }
 }

@@ -44,13 +44,15 @@ pub struct SitePolicy {
     pub policy: Policy,
     /// Under which name the ledger counts these rows.
     pub data: String,
+    /// The state folder, where it is not the usual one: several federations over the same rows share one account.
+    pub state: Option<PathBuf>,
     /// Where its rows are, and what it says of them.
     pub rows: Arc<RowRules>,
 }
 
 impl Default for SitePolicy {
     fn default() -> Self {
-        SitePolicy { policy: Policy::default(), data: DATA.into(), rows: Arc::default() }
+        SitePolicy { policy: Policy::default(), data: DATA.into(), state: None, rows: Arc::default() }
     }
 }
 
@@ -74,13 +76,14 @@ struct File {
     methods: Option<Vec<String>>,
     columns: Option<Vec<String>>,
     data: Option<String>,
+    state: Option<PathBuf>,
     rows: RowRules,
 }
 
 /// The largest cap of an account: beyond, noise hides nothing.
 const MOST_RHO: f64 = 1_000.0;
 
-const KEYS: &str = "the keys are rho, exact, max_rows, min_cohort, colluders, contributors, max_rounds, methods, columns, data and \
+const KEYS: &str = "the keys are rho, exact, max_rows, min_cohort, colluders, contributors, max_rounds, methods, columns, data, state and \
     [rows] source, person, rows_per_person, delimiter, decimal, multiline, filter, missing, missing_marks, columns, values, units; `veilsum check --json` shows them";
 
 /// The policy in `path`.
@@ -152,7 +155,10 @@ impl File {
             max_rows: self.max_rows.unwrap_or(usual.max_rows),
             rows_per_person: rows.rows_per_person,
         };
-        Ok(SitePolicy { policy, data, rows })
+        if self.state.as_ref().is_some_and(|state| state.as_os_str().is_empty()) {
+            return Err("state is no path".into());
+        }
+        Ok(SitePolicy { policy, data, state: self.state, rows })
     }
 }
 

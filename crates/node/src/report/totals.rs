@@ -48,7 +48,6 @@ pub fn totals_tell(federation: &Federation, cost: &Cost) -> Vec<String> {
                 Unit::Record => "; a person with r rows is hidden r² times less",
                 Unit::Person { .. } =>
                     "; a person whose rows are at several sites is hidden less, by the square of their number",
-                Unit::Site { .. } => "",
             }
         ),
     });

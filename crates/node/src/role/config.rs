@@ -162,8 +162,6 @@ pub struct ClientConfig {
     /// Folder of its journals and its ledger; without one, a crash takes it out of the run, and nothing of what it gave away
     /// is remembered.
     pub state: Option<PathBuf>,
-    /// Where the ledger's head is kept, in another folder than the ledger.
-    pub head: Option<PathBuf>,
     /// How long to keep trying to reach the others, or [`WITHOUT_END`].
     pub patience: Duration,
     /// The operator agrees, as this process starts, to a plan without noise ([POL-9]): of demonstrations and laboratories, whose rows are

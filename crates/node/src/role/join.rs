@@ -19,7 +19,7 @@ use super::{
 use crate::{
     agreed::Federation,
     carrier::{Carrier, CarrierError},
-    documents::{self, Begun},
+    documents::{self, Begun, Pinned},
     error::{Code, Failure},
     random::drawn,
 };
@@ -39,8 +39,8 @@ pub struct JoinConfig {
     pub invitation: Invitation,
     /// Where it will listen; empty for a site.
     pub address: String,
-    /// Where it keeps what it drew and heard.
-    pub begun: PathBuf,
+    /// Its key file, beside which it keeps what it drew and heard.
+    pub key: PathBuf,
     /// Where the roster goes.
     pub roster: PathBuf,
     /// Where the plan goes; whoever stands by at once does not wait for it here.
@@ -83,7 +83,7 @@ pub async fn run(config: JoinConfig) -> Result<Roster, Failure> {
 }
 
 async fn join(config: &JoinConfig) -> Result<Roster, Failure> {
-    let mut begun = Begun::take_up(&config.begun, config.invitation.token.hash(), Nonce(drawn()))?;
+    let mut begun = Begun::take_up(&config.key, config.invitation.token.hash(), Nonce(drawn()))?;
     let (coordinator, address) = (config.invitation.coordinator, &config.invitation.address);
     let mut caller = Caller::new((&config.identity, &*config.carrier), (coordinator, address), &JOIN)?;
     let mut compared = false;
@@ -97,7 +97,7 @@ async fn join(config: &JoinConfig) -> Result<Roster, Failure> {
             Err(Attempt::Final(failure)) => {
                 // An attempt that was answered is kept: there is one for an invitation ([JOI-5]).
                 if begun.answer.is_none() {
-                    let _ = std::fs::remove_file(&config.begun);
+                    let _ = Pinned::change(&config.key, |pinned| pinned.joining = None);
                 }
                 return Err(failure);
             }
@@ -135,7 +135,7 @@ async fn attempt(
     let bytes = timeout(STEP, line.recv()).await.map_err(gone)??;
     let answer: Answer = line.open(&bytes)?;
     // Before the own number is shown: whoever sees it must not be able to answer anew.
-    begun.answered(&config.begun, answer.nonce)?;
+    begun.answered(&config.key, answer.nonce)?;
     line.send(&Shown { nonce: begun.nonce }).await?;
     let bytes = timeout(STEP, line.recv()).await.map_err(gone)??;
     let Noted {} = line.open(&bytes)?;

@@ -34,9 +34,7 @@ impl Keeper {
         let data = Data::of(&config.site.data, &config.party.identity, &*config.rows);
         let identity = config.party.identity.clone();
         let ledger = match &config.state {
-            Some(folder) => {
-                Ledger::open(folder, config.head.as_deref(), identity, data, config.party.federation.terms.hash())?
-            }
+            Some(folder) => Ledger::open(folder, identity, data, config.party.federation.terms.hash())?,
             None => Ledger::in_memory(identity, data),
         };
         let ledger = begun(recognised(ledger, &config.origin)?, config)?;

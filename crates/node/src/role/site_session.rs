@@ -146,7 +146,7 @@ impl SiteSession {
         if !met {
             return Err(Failure::input(
                 "the journal has keys of a deck that the ledger does not know: one of the two was set back, or taken from elsewhere [JRN-2]",
-                "put the newest copy of the whole state folder back, with the .head beside the key; without it remove the `.journal` files: \
+                "put the newest copy of the whole state folder back; without it remove the `.journal` files: \
                  this site then takes no further part in this run",
             ));
         }

@@ -1,8 +1,8 @@
 //! A site's ledger on disk. It records everything that ever left under one identity, over all plans and runs ([LED-1]
-//! to [LED-7]), and what was given away about the rows at hand.
+//! to [LED-7], [LED-9]), and what was given away about the rows at hand.
 //!
-//! The file is in the state folder and its head beside the key. Anybody who cuts the file, or puts an older copy in its
-//! place, would have to change both places.
+//! The account is the state folder's, whichever key signs in it: beside the file is its head, which says where it ends, and holds the secret
+//! with which its rows are known again.
 
 mod error;
 mod file;
@@ -18,19 +18,18 @@ use std::{
     time::{Duration, Instant},
 };
 
-use serde::{Deserialize, Serialize};
 use veilsum_proto::{
-    codec,
-    identity::{Identity, PublicKey, Signature},
-    ledger::{Entry, Form, Head, Note},
+    identity::{Identity, PublicKey},
+    ledger::{Entry, Head, Note},
     message::Disclosure,
     suite::{self, Hash},
 };
+use zeroize::Zeroizing;
 
 pub use error::LedgerError;
-use file::Fault;
+use file::{Fault, Words};
 pub use kept::{KEPT_FOR_A_PROPOSAL, KEPT_FOR_A_RUN};
-pub use look::{Checked, adopt, all, check};
+pub use look::{Checked, all, check};
 
 use super::log::{self, Log};
 use crate::{
@@ -41,13 +40,10 @@ use crate::{
 
 /// Name of the file in the state folder.
 pub const FILE: &str = "ledger.jsonl";
-/// Name of the file beside it that says in which rounds the words left that may still be undone.
-const ROUNDS: &str = "rounds";
-/// The number of conversations in it, of which the latest are kept: two for each plan.
+/// Name of the file beside it that says where it ends.
+pub const HEAD: &str = "ledger.head";
+/// The number of conversations whose last words may still be undone, of which the latest are kept: two for each plan.
 const MOST_ROUNDS: usize = 16;
-/// The largest size of the file: a signature, a length and three hashes for each.
-const MAX_ROUNDS: usize = 64 + 8 + MOST_ROUNDS * 96;
-const SIGNED_ROUNDS: &str = "rounds that may be undone";
 
 /// An open ledger.
 pub struct Ledger {
@@ -61,18 +57,11 @@ pub struct Ledger {
     disk: Option<Disk>,
 }
 
-/// Masked words that left last in a conversation: a certificate names their round by its context, an entry by their digest.
-#[derive(Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-struct Words {
-    session: Hash,
-    context: Hash,
-    digest: Hash,
-}
-
 struct Disk {
     log: Log,
-    head_path: Option<PathBuf>,
-    _locks: Vec<File>,
+    head_path: PathBuf,
+    digests: Zeroizing<[u8; 32]>,
+    _lock: File,
 }
 
 impl Ledger {
@@ -82,43 +71,67 @@ impl Ledger {
         Ledger { identity, book, head: Head::default(), sent: BTreeSet::new(), words: Vec::new(), disk: None }
     }
 
-    /// Opens (or begins) the ledger in `folder` for a run of `plan`, checks every entry of it, and that it is not behind its
-    /// head at `head`.
+    /// Opens (or begins) the ledger in `folder` for a run of `plan`, checks every entry of it, and that it is not behind its head.
     ///
     /// # Errors
     /// [`LedgerError`]; the site then answers nothing.
-    pub fn open(
+    pub fn open(folder: &Path, identity: Arc<Identity>, data: Data, plan: Hash) -> Result<Ledger, LedgerError> {
+        Self::open_as(folder, identity, data, plan, false)
+    }
+
+    /// This key signs from now on, in the place of one that is lost, or in turn with those of other federations ([LED-9]).
+    ///
+    /// # Errors
+    /// [`LedgerError`].
+    pub fn take_over(folder: &Path, identity: Arc<Identity>) -> Result<(), LedgerError> {
+        let data = Data { name: String::new(), rows: Hash::default() };
+        Self::open_as(folder, identity, data, Hash::default(), true).map(drop)
+    }
+
+    /// Whoever signs in another's place says so first, and is one who signed before, unless `anew`.
+    fn open_as(
         folder: &Path,
-        head: Option<&Path>,
         identity: Arc<Identity>,
         data: Data,
         plan: Hash,
+        anew: bool,
     ) -> Result<Ledger, LedgerError> {
-        let key = identity.public();
         let path = folder.join(FILE);
-        let io = |source| LedgerError::Io { path: path.clone(), source };
         log::make_private_folder(folder).map_err(|source| LedgerError::Io { path: folder.to_owned(), source })?;
-        let locks = [Some(path.as_path()), head].into_iter().flatten();
-        // The head is locked too, because another state folder with the same key would be another account of the same
-        // rows.
-        let locks = locks.map(|path| lock(path, &plan)).collect::<Result<Vec<_>, _>>()?;
+        let lock = lock(&path, &plan)?;
         let mut ledger = Ledger::in_memory(identity, data);
-        let log = Log::open(path.clone()).map_err(io)?;
-        let disk = Disk { log, head_path: head.map(Path::to_owned), _locks: locks };
-        ledger.read(disk, key, &plan)?;
-        ledger.words = rounds_in(folder, &key);
+        let log = Log::open(path.clone()).map_err(|source| LedgerError::Io { path, source })?;
+        let (last, known) = ledger.read(log, folder.join(HEAD), lock, &plan)?;
+        let Some(last) = last else { return Ok(ledger) };
+        if last != ledger.identity.public() {
+            if !known && !anew {
+                return Err(LedgerError::Foreign { path: folder.to_owned(), signer: last });
+            }
+            ledger.note(Note::Signer, &Left::default(), Hash::default())?;
+        }
         Ok(ledger)
     }
 
-    fn read(&mut self, mut disk: Disk, key: PublicKey, plan: &Hash) -> Result<(), LedgerError> {
-        let path = disk.log.path().to_owned();
+    /// Reads and checks all of it. Who signed last, and whether this key ever signed.
+
+    fn read(
+        &mut self,
+        mut log: Log,
+        head_path: PathBuf,
+        lock: File,
+        plan: &Hash,
+    ) -> Result<(Option<PublicKey>, bool), LedgerError> {
+        let path = log.path().to_owned();
         let damaged = |what: String| LedgerError::Damaged { path: path.clone(), what };
-        let known = disk.head_path.as_deref().map(|p| read_head(p, &key)).transpose()?.flatten();
+        let known = read_head(&head_path)?;
+        let known_head = known.as_ref().map(|known| known.head);
         // The head's own entry must be there.
-        let mut seen = known.is_none_or(|known| known.entries == 0);
+        let mut seen = known_head.is_none_or(|known| known.entries == 0);
+        let (own, mut signed) = (self.identity.public(), false);
         let (book, sent) = (&mut self.book, &mut self.sent);
-        let read = file::read(disk.log.file(), key, |entry, head| {
-            seen |= known == Some(head);
+        let read = file::read(log.file(), |entry, head| {
+            signed |= entry.signer == own;
+            seen |= known_head == Some(head);
             if matches!(entry.note, Some(Note::Undone)) {
                 sent.remove(&entry.digest);
             } else if entry.plan == *plan {
@@ -127,34 +140,38 @@ impl Ledger {
             book.take(&entry);
         });
         let cut = |head: Head| LedgerError::Cut { path: path.clone(), there: head.entries };
-        let (head, good) = match read {
-            Ok(whole) => (whole.head, whole.good),
+        let (head, good, signer) = match read {
+            Ok(whole) => (whole.head, whole.good, whole.signer),
             // [LED-6]: what the torn line was to protect did not leave, or the head would know it.
-            Err((head, Fault::Torn { good, .. })) if seen => (head, good),
+            Err((head, Fault::Torn { good, signer, .. })) if seen => (head, good, signer),
             Err((head, Fault::Torn { .. })) => return Err(cut(head)),
             Err((_, fault)) => return Err(fault.of(&path)),
         };
         self.head = head;
         if !seen {
-            return Err(match known {
+            return Err(match known_head {
                 Some(known) if known.entries <= self.head.entries => {
                     damaged(format!("entry {} is not the one that its head names", known.entries.saturating_sub(1)))
                 }
                 _ => cut(self.head),
             });
         }
-        if known.is_none()
-            && let Some(head_path) = &disk.head_path
-        {
-            if self.head.entries > 0 {
-                return Err(LedgerError::NoHead { path: head_path.clone() });
+        let digests = match known {
+            Some(known) => {
+                self.words = known.words;
+                known.digests
             }
-            // An empty ledger has a head from the beginning, so that a ledger that was taken away is noticed.
-            write_head(head_path, &self.head, &self.identity)?;
-        }
-        disk.log.keep(good).map_err(|source| LedgerError::Io { path, source })?;
-        self.disk = Some(disk);
-        Ok(())
+            None if self.head.entries > 0 => return Err(LedgerError::NoHead { path: head_path }),
+            None => {
+                // An empty ledger has a head from the beginning, so that a ledger that was taken away is noticed.
+                let digests = self.identity.digest_secret();
+                write_head(&head_path, &self.head, &digests, &[])?;
+                digests
+            }
+        };
+        log.keep(good).map_err(|source| LedgerError::Io { path, source })?;
+        self.disk = Some(Disk { log, head_path, digests, _lock: lock });
+        Ok((signer, signed))
     }
 
     /// What was given away and is promised.
@@ -205,8 +222,7 @@ impl Ledger {
         }
     }
 
-    /// Masked words have left. Their round is kept beside the ledger for a later process, as long as a certificate
-    /// could still undo the block. Where that file is lost, the block stays.
+    /// Masked words have left. Their round is kept in the head for a later process, as long as a certificate could still undo the block.
     fn words_left(&mut self, left: &Left, digest: Hash) {
         let words = Words { session: left.session, context: left.context, digest };
         if self.words.contains(&words) {
@@ -215,26 +231,19 @@ impl Ledger {
         self.words.retain(|before| before.session != left.session);
         self.words.push(words);
         self.words.drain(..self.words.len().saturating_sub(MOST_ROUNDS));
+    }
+
+    /// The words that may still be undone: none where the block rests on others, too.
+    fn undoable(&self) -> &[Words] {
         let digests: BTreeSet<Hash> = self.words.iter().map(|words| words.digest).collect();
-        if let Some(disk) = &self.disk
-            && self.book.account().block().is_some_and(|block| block.rests_on(&digests))
-        {
-            let list = codec::encode(&self.words);
-            let signature = self.identity.sign(SIGNED_ROUNDS, &[&list]);
-            let path = disk.log.path().with_file_name(ROUNDS);
-            let bytes = [&signature.to_bytes()[..], &list].concat();
-            if let Err(e) = files::write_private(&path, &bytes, Existing::Replace) {
-                tracing::warn!(
-                    "{e}: after a restart the block of these rows stays, also where this round gives no total"
-                );
-            }
-        }
+        if self.book.account().block().is_some_and(|block| block.rests_on(&digests)) { &self.words } else { &[] }
     }
 
     fn entry(&self, left: &Left, discloses: Disclosure, bytes: u64, digest: Hash) -> Entry {
         Entry {
             index: self.head.entries,
             previous: self.head.link,
+            signer: self.identity.public(),
             plan: left.plan,
             session: left.session,
             run: left.run,
@@ -249,7 +258,6 @@ impl Ledger {
             block: None,
             note: None,
             answer: None,
-            form: Form::Present,
         }
     }
 
@@ -301,10 +309,9 @@ impl Ledger {
     /// The head, written and not on disk yet, where there are entries that it does not know of. The steps of [`Ledger::sync`] are taken
     /// by themselves where other files go to the disk with it: the entries must be there before the head takes its name.
     pub(crate) fn next_head(&self) -> Result<Option<Replacement>, LedgerError> {
-        let path = self.disk.as_ref().filter(|disk| disk.log.is_dirty()).and_then(|disk| disk.head_path.as_ref());
-        path.map(|path| Replacement::write(path, head_text(&self.head, &self.identity).as_bytes()))
-            .transpose()
-            .map_err(LedgerError::Head)
+        let Some(disk) = self.disk.as_ref().filter(|disk| disk.log.is_dirty()) else { return Ok(None) };
+        let text = file::write_head(&self.head, &disk.digests, self.undoable());
+        Replacement::write(&disk.head_path, text.as_bytes()).map(Some).map_err(LedgerError::Head)
     }
 
     /// Waits until the entries are on disk; their head is still to follow.
@@ -325,8 +332,9 @@ impl Ledger {
     /// # Errors
     /// [`LedgerError`].
     pub fn sync(&mut self) -> Result<(), LedgerError> {
+        let words = self.undoable().to_vec();
         match &mut self.disk {
-            Some(disk) => disk.sync(&self.head, &self.identity),
+            Some(disk) => disk.sync(&self.head, &words),
             None => Ok(()),
         }
     }
@@ -337,49 +345,60 @@ impl Disk {
         LedgerError::Io { path: self.log.path().to_owned(), source }
     }
 
-    fn sync(&mut self, head: &Head, identity: &Identity) -> Result<(), LedgerError> {
-        if self.log.sync().map_err(|source| self.io(source))?
-            && let Some(path) = &self.head_path
-        {
-            write_head(path, head, identity).inspect_err(|_| self.log.give_up())?;
+    fn sync(&mut self, head: &Head, words: &[Words]) -> Result<(), LedgerError> {
+        if self.log.sync().map_err(|source| self.io(source))? {
+            write_head(&self.head_path, head, &self.digests, words).inspect_err(|_| self.log.give_up())?;
         }
         Ok(())
     }
 }
 
-/// The rounds whose words may be undone; none where the file is missing or not this key's.
-fn rounds_in(folder: &Path, key: &PublicKey) -> Vec<Words> {
-    let Ok(bytes) = files::read_limited(folder.join(ROUNDS), MAX_ROUNDS) else { return Vec::new() };
-    let Some((signature, list)) = bytes.split_first_chunk::<64>() else { return Vec::new() };
-    if !key.verify(SIGNED_ROUNDS, &[list], &Signature::from_bytes(signature)) {
-        return Vec::new();
-    }
-    codec::decode("rounds", list, MAX_ROUNDS).unwrap_or_default()
+fn write_head(path: &Path, head: &Head, digests: &[u8; 32], words: &[Words]) -> Result<(), LedgerError> {
+    let text = file::write_head(head, digests, words);
+    files::write_private(path, text.as_bytes(), Existing::Replace).map_err(LedgerError::Head)
 }
 
-fn write_head(path: &Path, head: &Head, identity: &Identity) -> Result<(), LedgerError> {
-    files::write_private(path, head_text(head, identity).as_bytes(), Existing::Replace).map_err(LedgerError::Head)
-}
-
-fn head_text(head: &Head, identity: &Identity) -> String {
-    file::write_head(head, &head.sign(identity))
-}
-
-fn read_head(path: &Path, key: &PublicKey) -> Result<Option<Head>, LedgerError> {
+fn read_head(path: &Path) -> Result<Option<file::Known>, LedgerError> {
     match std::fs::symlink_metadata(path) {
         Err(e) if e.kind() == std::io::ErrorKind::NotFound => return Ok(None),
         _ => {}
     }
-    let text = files::read_limited(path, file::MAX_HEAD).map_err(LedgerError::Head)?;
-    let head = file::read_head(&text, key);
-    head.map(Some)
-        .ok_or_else(|| LedgerError::Damaged { path: path.to_owned(), what: "it is not signed by this key".into() })
+    let text = Zeroizing::new(files::read_limited(path, file::MAX_HEAD).map_err(LedgerError::Head)?);
+    let known = file::read_head(&text);
+    known.map(Some).ok_or_else(|| match file::form_of(&text) {
+        Some(form) => LedgerError::Form { path: path.to_owned(), form },
+        None => LedgerError::Damaged { path: path.to_owned(), what: "it is no head of a ledger".into() },
+    })
+}
+
+/// The secret with which the account in `folder` knows its rows again ([LED-8]); nothing before it has begun.
+///
+/// # Errors
+/// [`LedgerError`] where the head cannot be used.
+pub fn digests_of(folder: &Path) -> Result<Option<Zeroizing<[u8; 32]>>, LedgerError> {
+    Ok(read_head(&folder.join(HEAD))?.map(|known| known.digests))
+}
+
+/// Begins an account in a folder that has none, with the secret by which it knows its rows, and others it, again.
+///
+/// # Errors
+/// [`LedgerError`] where it cannot be written, or there is one that cannot be used.
+pub fn begin(folder: &Path, digests: &[u8; 32]) -> Result<(), LedgerError> {
+    log::make_private_folder(folder).map_err(|source| LedgerError::Io { path: folder.to_owned(), source })?;
+    let head = folder.join(HEAD);
+    if read_head(&head)?.is_some() {
+        return Ok(());
+    }
+    if folder.join(FILE).metadata().is_ok_and(|file| file.len() > 0) {
+        return Err(LedgerError::NoHead { path: head });
+    }
+    write_head(&head, &Head::default(), digests, &[])
 }
 
 /// How long a ledger that another process holds is waited for: who answers a proposal, or declares a change, has it for moments.
 const PATIENCE: Duration = Duration::from_secs(3);
 
-/// The file beside a ledger or a head whose lock the process that holds it keeps, with that process's number in it.
+/// The file beside a ledger whose lock the process that holds it keeps, with that process's number in it.
 fn lock(ledger: &Path, plan: &Hash) -> Result<File, LedgerError> {
     let path = ledger.with_added_extension("lock");
     let who = format!("process {}, plan {}\n", std::process::id(), crate::documents::fingerprint(&plan.0));

@@ -27,11 +27,11 @@ fn link(number: u64) -> Hash {
 fn meets(met: &mut Met, talk: &Talk, deck: u32, numbers: &[u64]) {
     let members = members(numbers);
     met.check(talk, &members).unwrap();
-    met.take(talk, deck, &Met::list(&members));
+    met.take(talk, deck, (Met::all(&members), &Met::list(&members)));
 }
 
 fn all(n: usize) -> Hash {
-    block_id(members(&vec![0; n]).iter().map(|m| m.key))
+    Met::all(&members(&vec![0; n]))
 }
 
 fn back(met: &Met, talk: &Talk, numbers: &[u64]) -> Option<(u16, u64, u64)> {

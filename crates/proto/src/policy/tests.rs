@@ -7,7 +7,7 @@ fn asked(rounds: u32, cohort: u16) -> Asked {
         .map(|site| release::Member { site, key: PublicKey([site as u8; 32]), standing: Default::default() })
         .collect();
     let blocks = Blocks::of(&members, &[(0..cohort).collect()]).unwrap();
-    let own = OwnBlock { id: blocks.0[0].id, members: members.iter().map(|m| (m.key, 0)).collect() };
+    let own = OwnBlock { id: blocks.0[0].id, members: members.iter().map(|m| (m.id(), 0)).collect() };
     Asked {
         context: Hash::default(),
         run: Hash::default(),

@@ -437,8 +437,7 @@ impl Deck {
     /// This site's own block as every roster knows it.
     pub(crate) fn own_block(&self, env: &Env) -> OwnBlock {
         let Some(block) = self.blocks.block_of(env.me) else { return OwnBlock::default() };
-        let keys = block.sites.iter().zip(&block.versions);
-        let mut members: Vec<_> = keys.filter_map(|(site, version)| Some((env.key_of(*site)?, *version))).collect();
+        let mut members: Vec<_> = block.ids.iter().copied().zip(block.versions.iter().copied()).collect();
         members.sort_unstable();
         OwnBlock { id: block.id, members }
     }

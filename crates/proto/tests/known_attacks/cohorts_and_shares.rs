@@ -64,7 +64,7 @@ fn kex_3_two_directories_another_roster_and_doubled_members() {
     let all = everybody(5);
     let (id, honest) = hub.advertise(0, 4, &all);
     let mut forged = honest.clone();
-    forged.entries[3].1 = ([7; 32], [9; 1_184].into(), Hash::default(), (None, 0, Default::default()));
+    forged.entries[3].1 = ([7; 32], [9; 1_184].into(), Hash::default(), (None, None, 0, Default::default()));
     let frame =
         raw(&hub.kit.identities[0], &hub.session, Kind::AdvertiseKeys, &id, &codec::encode(&forged.entries[3].1));
     forged.entries[3].2 = parts(&frame).proof;

@@ -15,5 +15,5 @@ def show(**options: Any) -> Any:
 
 
 def verify(ledger: Any, **options: Any) -> Any:
-    """Whether this file of a ledger is whole and its owner's, as ``key`` shows."""
+    """Whether this file of a ledger is whole, and which keys signed it."""
     return call("verify", others=[ledger], **options)

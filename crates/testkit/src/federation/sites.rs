@@ -11,6 +11,7 @@ use veilsum_proto::{
     policy::{self, Asked, Policy, Request, Spent},
     release::{Member, Standing, block_id},
     site::{self, Site},
+    suite::Hash,
 };
 
 use super::{Book, Fixed, Happening, Reply, Told, Verdict, Wire, World};
@@ -86,7 +87,7 @@ impl World {
     fn meets(&mut self, i: u16, deck: u32, members: &[Member]) -> bool {
         let (talk, met) = (self.talk(i), &mut self.books[usize::from(i)].met);
         match met.check(&talk, members) {
-            Ok(()) => met.take(&talk, deck, &Met::list(members)),
+            Ok(()) => met.take(&talk, deck, (Met::all(members), &Met::list(members))),
             Err(back) => {
                 let who = self.kit.roster.sites[usize::from(back.site)].name.clone();
                 self.site_errors.push((i, back.error(who)));
@@ -100,14 +101,14 @@ impl World {
     fn counts(&mut self, i: u16) {
         let talk = self.talk(i);
         let Some((slot, sites)) = self.sites[usize::from(i)].as_ref().and_then(Site::round_sites) else { return };
-        let cohort = block_id(sites.iter().map(|site| self.kit.roster.sites[usize::from(*site)].key));
+        let cohort = block_id(sites.iter().map(|site| Hash(self.kit.roster.sites[usize::from(*site)].key.0)));
         self.books[usize::from(i)].met.total(talk.session, talk.run, slot, &cohort);
     }
 
     fn tell_standing(&mut self, i: u16) {
         let k = usize::from(i);
         let block = self.fixed[k].as_ref().map(|fixed| fixed.block.id);
-        let standing = Standing { block, version: self.versions[k], answered: self.books[k].answered };
+        let standing = Standing { account: None, block, version: self.versions[k], answered: self.books[k].answered };
         if let Some(site) = &mut self.sites[k] {
             site.set_standing(standing);
         }

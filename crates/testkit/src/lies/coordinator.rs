@@ -64,10 +64,11 @@ pub(super) fn directory(c: &Course, p: &Parts) -> Vec<Lie> {
         put("ML-KEM key that is none", &|e| bend(&mut e.1.1, |b| b.fill(0xff)));
         put("commitments zero", &|e| e.1.2 = Hash::default());
         put("commitments other", &|e| e.1.2 = flipped(&e.1.2));
-        put("another block", &|e| e.1.3.0 = Some(flipped(&e.1.2)));
-        put("another version", &|e| e.1.3.1 += 1);
-        put("more answers", &|e| e.1.3.2.0 += 1);
-        put("another last answer", &|e| e.1.3.2.1.0[0] ^= 1);
+        put("another account", &|e| e.1.3.0 = Some(flipped(&e.1.2)));
+        put("another block", &|e| e.1.3.1 = Some(flipped(&e.1.2)));
+        put("another version", &|e| e.1.3.2 += 1);
+        put("more answers", &|e| e.1.3.3.0 += 1);
+        put("another last answer", &|e| e.1.3.3.1.0[0] ^= 1);
         put("proof of another message", &|e| e.2.rest = flipped(&e.2.rest));
         put("proof of another site", &|e| e.2 = whole.entries[1].2);
         put("proof without signature", &|e| e.2.signature = Signature::from_bytes(&[0; 64]));

@@ -191,7 +191,7 @@ pub(super) fn documents(bytes: &[u8]) {
         3 => drop(documents::load_policy(&path)),
         5 => drop(documents::load_columns(&path)),
         // Whatever is no chain of this party's is refused with the entry at fault.
-        _ => drop(ledger::check(&path, honest::ledger().0, None)),
+        _ => drop(ledger::check(&path, None)),
     }
 }
 

@@ -132,7 +132,7 @@ mod tests {
     use veilsum_proto::identity::Identity;
 
     use super::*;
-    use crate::{documents::tests::Folder, random::system_rng, release::Data};
+    use crate::{documents::tests::Folder, random::system_rng, release::Data, store::ledger};
 
     const SESSION: Hash = Hash([3; 32]);
 
@@ -143,7 +143,7 @@ mod tests {
     /// What stands under the names of journal and head.
     fn names(folder: &Path) -> [Vec<u8>; 2] {
         let short = &SESSION.to_string()[..16];
-        [format!("{short}.journal"), "a.key.head".into()].map(|name| fs::read(folder.join(name)).unwrap_or_default())
+        [format!("{short}.journal"), ledger::HEAD.into()].map(|name| fs::read(folder.join(name)).unwrap_or_default())
     }
 
     /// [JRN-4] [LED-4]: whatever of the first step fails, no name moves and nothing is overwritten.
@@ -152,9 +152,8 @@ mod tests {
         let folder = Folder::new("together");
         let at = &folder.0;
         let identity = Arc::new(Identity::generate(&mut system_rng()));
-        let head = at.join("a.key.head");
         let data = Data { name: "rows".into(), rows: Hash([5; 32]) };
-        let mut ledger = Ledger::open(at, Some(&head), identity, data, Hash([9; 32])).unwrap();
+        let mut ledger = Ledger::open(at, identity, data, Hash([9; 32])).unwrap();
         let (mut journal, _) = Journal::<Record>::open(at, &SESSION).unwrap();
         let enter = |ledger: &mut Ledger, frame: u8| {
             ledger.enter(&[frame], Disclosure::Acknowledgement, &Left::default()).unwrap();

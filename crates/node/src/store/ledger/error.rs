@@ -2,6 +2,8 @@
 
 use std::path::PathBuf;
 
+use veilsum_proto::{identity::PublicKey, ledger::FORM};
+
 use crate::{
     error::Failure,
     files::{FileError, may_pass},
@@ -47,6 +49,14 @@ pub enum LedgerError {
         /// Which entry.
         what: String,
     },
+    /// Another version of this software wrote it.
+    #[error("{} is of form {form}, and this version of veilsum reads form {FORM} alone [LED-1]", path.display())]
+    Form {
+        /// The file.
+        path: PathBuf,
+        /// Which one.
+        form: u64,
+    },
     /// The last line has no end.
     #[error("the ledger {}: {what}", path.display())]
     Torn {
@@ -72,6 +82,14 @@ pub enum LedgerError {
         /// The file.
         path: PathBuf,
     },
+    /// Another key signed last.
+    #[error("the ledger in {} was signed last by another key, {}", path.display(), crate::documents::fingerprint(&signer.0))]
+    Foreign {
+        /// The folder.
+        path: PathBuf,
+        /// Who.
+        signer: PublicKey,
+    },
     /// A defect of this software: an answer to which nobody consented.
     #[error("an answer was about to leave without the policy's consent")]
     Unasked,
@@ -84,9 +102,7 @@ impl From<LedgerError> for Failure {
             _ => false,
         };
         let next = match e {
-            LedgerError::Io { .. } | LedgerError::Head(_) => {
-                "check free space and permissions of the folder (--state) and of the key's folder"
-            }
+            LedgerError::Io { .. } | LedgerError::Head(_) => "check free space and permissions of the folder (--state)",
             LedgerError::Missing { .. } => {
                 "check the path: a site keeps it as ledger.jsonl in its state folder; before its first answer there is none"
             }
@@ -94,8 +110,11 @@ impl From<LedgerError> for Failure {
                 "stop the other process or wait until its run is over: one identity takes part in one run at a time"
             }
             LedgerError::Damaged { .. } => {
-                "check first that the key is that of the ledger's owner; if it is, put back the file as it was; what was given \
-                 away before can no longer be told from this one (`veilsum verify LEDGER` names the entry)"
+                "put back the file as it was; what was given away before can no longer be told from this one (`veilsum verify LEDGER` names the \
+                 entry)"
+            }
+            LedgerError::Form { .. } => {
+                "nothing in the folder was changed: go on with the version that wrote it; an account is never begun anew over rows that answered"
             }
             LedgerError::Torn { .. } => {
                 "a process ended while it wrote: start the site once, which drops that line if its head does not know it"
@@ -104,8 +123,11 @@ impl From<LedgerError> for Failure {
                 "put the newest ledger back: entries that are missing were given away all the same"
             }
             LedgerError::NoHead { .. } => {
-                "put it back from where the key came from; if you are sure that the ledger is the newest, write a head with \
-                 `veilsum ledger adopt`"
+                "put it back; if it is lost, these rows count as having answered everything: begin with other rows in another state folder"
+            }
+            LedgerError::Foreign { .. } => {
+                "give this party its own state folder; if it shares this one with another federation, say so (`state` in site.toml); if its key is \
+                 lost, let the coordinator invite it anew: `veilsum join` makes another key that goes on with the account"
             }
             LedgerError::Unasked => return Failure::defect(e),
         };

@@ -9,19 +9,28 @@ use std::{
 use serde::{Deserialize, Deserializer, Serialize, Serializer, de::Error as _};
 use veilsum_proto::{
     identity::{PublicKey, Signature, from_hex, to_hex},
-    ledger::{Answer, Chain, Column, Entry, FORM, Form, Head, Note, Probed, Reservation, Stated},
+    ledger::{Answer, Chain, Column, Entry, FORM, Head, Note, Reservation, Stated},
     message::Disclosure,
     policy::Cost,
     release::Answered,
     suite::Hash,
 };
+use zeroize::Zeroizing;
 
-use super::LedgerError;
+use super::error::LedgerError;
 
-/// Bytes of one line: of earlier forms, a question's coordinates as numbers of at most eleven characters.
-const MAX_LINE: u64 = 32 << 20;
-/// Bytes of a head file.
-pub(super) const MAX_HEAD: usize = 1 << 10;
+/// Bytes of one line: a block of a thousand sites, or as many that were met.
+const MAX_LINE: u64 = 1 << 20;
+/// Bytes of a head file, with the words of 16 conversations.
+pub(super) const MAX_HEAD: usize = 8 << 10;
+
+/// Masked words that left last in a conversation: a certificate names their round by its context, an entry by their digest.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) struct Words {
+    pub(super) session: Hash,
+    pub(super) context: Hash,
+    pub(super) digest: Hash,
+}
 
 /// Bytes as hexadecimal digits.
 #[derive(Clone, Copy)]
@@ -44,11 +53,10 @@ impl<'de, const N: usize> Deserialize<'de> for Hex<N> {
 #[derive(Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Line {
-    /// Absent in entries of earlier forms.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    form: Option<u8>,
+    form: u8,
     index: u64,
     previous: Hex<32>,
+    signer: Hex<32>,
     plan: Hex<32>,
     session: Hex<32>,
     run: Hex<32>,
@@ -59,9 +67,7 @@ struct Line {
     digest: Hex<32>,
     data: String,
     rows: Hex<32>,
-    /// Absent in entries from before blocks, as are the two behind it.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    version: Option<u32>,
+    version: u32,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     block: Option<Vec<(Hex<32>, u32)>>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -77,6 +83,7 @@ enum NoteLine {
     Changed(Vec<(String, Hex<32>)>),
     Separate(Vec<(String, Hex<32>)>),
     Undone,
+    Signer,
     Agreed,
     Reserved(Reservation),
     Met(MetLine),
@@ -86,6 +93,7 @@ enum NoteLine {
 #[serde(deny_unknown_fields)]
 struct MetLine {
     deck: u32,
+    all: Hex<32>,
     members: Vec<(Hex<32>, u64, Hex<32>)>,
 }
 
@@ -97,11 +105,13 @@ impl NoteLine {
             Note::Changed(list) => NoteLine::Changed(plain(list)),
             Note::Separate(list) => NoteLine::Separate(plain(list)),
             Note::Undone => NoteLine::Undone,
+            Note::Signer => NoteLine::Signer,
             Note::Agreed => NoteLine::Agreed,
             Note::Reserved(kept) => NoteLine::Reserved(*kept),
-            Note::Met { deck, members } => {
-                let plain = |s: &Stated| (Hex(s.key.0), s.answered.number, Hex(s.answered.link.0));
-                NoteLine::Met(MetLine { deck: *deck, members: members.iter().map(plain).collect() })
+            Note::Met { deck, all, members } => {
+                let plain = |s: &Stated| (Hex(s.id.0), s.answered.number, Hex(s.answered.link.0));
+                let members = members.iter().map(plain).collect();
+                NoteLine::Met(MetLine { deck: *deck, all: Hex(all.0), members })
             }
         }
     }
@@ -115,14 +125,15 @@ impl NoteLine {
             NoteLine::Changed(list) => Note::Changed(columns(list)),
             NoteLine::Separate(list) => Note::Separate(columns(list)),
             NoteLine::Undone => Note::Undone,
+            NoteLine::Signer => Note::Signer,
             NoteLine::Agreed => Note::Agreed,
             NoteLine::Reserved(kept) => Note::Reserved(kept),
-            NoteLine::Met(MetLine { deck, members }) => {
-                let stated = |(key, number, link): (Hex<32>, u64, Hex<32>)| Stated {
-                    key: PublicKey(key.0),
+            NoteLine::Met(MetLine { deck, all, members }) => {
+                let stated = |(id, number, link): (Hex<32>, u64, Hex<32>)| Stated {
+                    id: Hash(id.0),
                     answered: Answered { number, link: Hash(link.0) },
                 };
-                Note::Met { deck, members: members.into_iter().map(stated).collect() }
+                Note::Met { deck, all: Hash(all.0), members: members.into_iter().map(stated).collect() }
             }
         }
     }
@@ -134,72 +145,27 @@ struct AnswerLine {
     kind: String,
     question: Hex<32>,
     scalars: u64,
-    /// In entries of earlier forms, as are the last two.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    milli_bits: Option<u64>,
     nano_rho: Option<u64>,
     drawn: Option<Hex<32>>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    frame: Option<FrameLine>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    centres: Option<Vec<PlacesLine>>,
-}
-
-/// Ends as numbers that a person can read.
-#[derive(Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-struct FrameLine {
-    columns: Vec<String>,
-    lower: Vec<f64>,
-    upper: Vec<f64>,
-}
-
-#[derive(Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-struct PlacesLine {
-    columns: u32,
-    at: Vec<i32>,
 }
 
 impl AnswerLine {
     fn of(answer: &Answer) -> AnswerLine {
-        let probed = answer.probed.as_deref();
-        let ends = |bits: &[u64]| bits.iter().map(|bits| f64::from_bits(*bits)).collect();
-        let frame = |(columns, lower, upper): &(Vec<String>, Vec<u64>, Vec<u64>)| FrameLine {
-            columns: columns.clone(),
-            lower: ends(lower),
-            upper: ends(upper),
-        };
-        let places = |(columns, at): &(u32, Vec<i32>)| PlacesLine { columns: *columns, at: at.clone() };
         AnswerLine {
             kind: answer.kind.clone(),
             question: Hex(answer.question.0),
             scalars: answer.cost.scalars,
-            milli_bits: probed.map(|p| p.milli_bits),
             nano_rho: answer.cost.nano_rho,
             drawn: answer.drawn.map(|h| Hex(h.0)),
-            frame: probed.map(|p| frame(&p.frame)),
-            centres: probed.map(|p| p.centres.iter().map(places).collect()),
         }
     }
 
     fn into_answer(self) -> Answer {
-        let ends = |ends: Vec<f64>| ends.into_iter().map(f64::to_bits).collect();
-        let probed = match (self.milli_bits, self.frame, self.centres) {
-            (Some(milli_bits), Some(frame), Some(centres)) => Some(Box::new(Probed {
-                milli_bits,
-                frame: (frame.columns, ends(frame.lower), ends(frame.upper)),
-                centres: centres.into_iter().map(|places| (places.columns, places.at)).collect(),
-            })),
-            // A part of them would not be written again.
-            _ => None,
-        };
         Answer {
             kind: self.kind,
             question: Hash(self.question.0),
             cost: Cost { scalars: self.scalars, nano_rho: self.nano_rho },
             drawn: self.drawn.map(|h| Hash(h.0)),
-            probed,
         }
     }
 }
@@ -207,9 +173,10 @@ impl AnswerLine {
 /// An entry as its line, with the newline.
 pub(super) fn write(entry: &Entry, signature: &Signature) -> String {
     let line = Line {
-        form: (entry.form == Form::Present).then_some(FORM),
+        form: FORM,
         index: entry.index,
         previous: Hex(entry.previous.0),
+        signer: Hex(entry.signer.0),
         plan: Hex(entry.plan.0),
         session: Hex(entry.session.0),
         run: Hex(entry.run.0),
@@ -220,8 +187,8 @@ pub(super) fn write(entry: &Entry, signature: &Signature) -> String {
         digest: Hex(entry.digest.0),
         data: entry.data.clone(),
         rows: Hex(entry.rows.0),
-        version: (entry.form > Form::BeforeBlocks).then_some(entry.version),
-        block: entry.block.as_ref().map(|block| block.iter().map(|(key, version)| (Hex(key.0), *version)).collect()),
+        version: entry.version,
+        block: entry.block.as_ref().map(|block| block.iter().map(|(id, version)| (Hex(id.0), *version)).collect()),
         note: entry.note.as_ref().map(NoteLine::of),
         answer: entry.answer.as_ref().map(AnswerLine::of),
         signature: Hex(signature.to_bytes()),
@@ -230,17 +197,21 @@ pub(super) fn write(entry: &Entry, signature: &Signature) -> String {
     serde_json::to_string(&line).unwrap_or_default() + "\n"
 }
 
+/// The form of a line or a head that is of another one.
+pub(super) fn form_of(text: &[u8]) -> Option<u64> {
+    let value: serde_json::Value = serde_json::from_slice(text).ok()?;
+    value.get("form")?.as_u64().filter(|form| *form != u64::from(FORM))
+}
+
 fn parse(text: &[u8]) -> Option<(Entry, Signature)> {
     let line: Line = serde_json::from_slice(text).ok()?;
-    let form = match (line.form, line.version) {
-        (Some(FORM), Some(_)) => Form::Present,
-        (None, Some(_)) => Form::BeforeAccount,
-        (None, None) => Form::BeforeBlocks,
-        _ => return None,
-    };
+    if line.form != FORM {
+        return None;
+    }
     let entry = Entry {
         index: line.index,
         previous: Hash(line.previous.0),
+        signer: PublicKey(line.signer.0),
         plan: Hash(line.plan.0),
         session: Hash(line.session.0),
         run: Hash(line.run.0),
@@ -251,11 +222,10 @@ fn parse(text: &[u8]) -> Option<(Entry, Signature)> {
         digest: Hash(line.digest.0),
         data: line.data,
         rows: Hash(line.rows.0),
-        version: line.version.unwrap_or_default(),
-        block: line.block.map(|block| block.into_iter().map(|(key, version)| (PublicKey(key.0), version)).collect()),
+        version: line.version,
+        block: line.block.map(|block| block.into_iter().map(|(id, version)| (Hash(id.0), version)).collect()),
         note: line.note.map(NoteLine::into_note),
         answer: line.answer.map(AnswerLine::into_answer),
-        form,
     };
     let signature = Signature::from_bytes(&line.signature.0);
     // Spaces, capitals and other forms of a number would be bytes that nobody signed.
@@ -276,7 +246,12 @@ pub(super) enum Fault {
         entry: u64,
         /// Bytes before it.
         good: u64,
+        /// Who signed the last of them.
+        signer: Option<PublicKey>,
     },
+    /// A line of another form.
+    #[error("it is of form {0}")]
+    Form(u64),
     /// A line that is no entry.
     #[error("entry {0} is not in the form in which it was written [LED-1]")]
     SumBounds(u64),
@@ -291,6 +266,7 @@ impl Fault {
         let path = path.to_owned();
         match self {
             Fault::Io(source) => LedgerError::Io { path, source },
+            Fault::Form(form) => LedgerError::Form { path, form },
             fault => LedgerError::Damaged { path, what: fault.to_string() },
         }
     }
@@ -302,28 +278,31 @@ pub(super) struct Whole {
     pub(super) head: Head,
     /// Its bytes.
     pub(super) good: u64,
+    /// Who signed the last entry.
+    pub(super) signer: Option<PublicKey>,
 }
 
-/// Reads a whole ledger of `key`, and hands over every valid entry.
-pub(super) fn read(file: &File, key: PublicKey, mut take: impl FnMut(Entry, Head)) -> Result<Whole, (Head, Fault)> {
+/// Reads a whole ledger, and hands over every valid entry.
+pub(super) fn read(file: &File, mut take: impl FnMut(Entry, Head)) -> Result<Whole, (Head, Fault)> {
     let mut reader = BufReader::new(file);
-    let (mut chain, mut good, mut line) = (Chain::new(key), 0u64, Vec::new());
+    let (mut chain, mut good, mut line) = (Chain::default(), 0u64, Vec::new());
     loop {
         line.clear();
         let at = chain.head();
         let read = (&mut reader).take(MAX_LINE).read_until(b'\n', &mut line).map_err(|e| (at, e.into()))?;
         if read == 0 {
-            return Ok(Whole { head: at, good });
+            return Ok(Whole { head: at, good, signer: chain.signer() });
         }
         if line.last() != Some(&b'\n') {
             let fault = if line.len() as u64 == MAX_LINE {
                 Fault::SumBounds(at.entries)
             } else {
-                Fault::Torn { entry: at.entries, good }
+                Fault::Torn { entry: at.entries, good, signer: chain.signer() }
             };
             return Err((at, fault));
         }
-        let (entry, signature) = parse(&line).ok_or((at, Fault::SumBounds(at.entries)))?;
+        let unread = || form_of(&line).map_or(Fault::SumBounds(at.entries), Fault::Form);
+        let (entry, signature) = parse(&line).ok_or_else(|| (at, unread()))?;
         chain.take(&entry, &signature).map_err(|e| (at, Fault::Chain(e.to_string())))?;
         good += read as u64;
         take(entry, chain.head());
@@ -333,20 +312,37 @@ pub(super) fn read(file: &File, key: PublicKey, mut take: impl FnMut(Entry, Head
 #[derive(Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct HeadLine {
+    form: u8,
     entries: u64,
     link: Hex<32>,
-    signature: Hex<64>,
+    digests: Hex<32>,
+    /// Session, context and digest of words that may still be undone.
+    rounds: Vec<[Hex<32>; 3]>,
+}
+
+/// What a head says.
+pub(super) struct Known {
+    /// Where the ledger ends.
+    pub(super) head: Head,
+    /// The secret with which its rows are known again.
+    pub(super) digests: Zeroizing<[u8; 32]>,
+    /// The words that may still be undone.
+    pub(super) words: Vec<Words>,
 }
 
 /// The head file's text.
-pub(super) fn write_head(head: &Head, signature: &Signature) -> String {
-    let line = HeadLine { entries: head.entries, link: Hex(head.link.0), signature: Hex(signature.to_bytes()) };
-    serde_json::to_string(&line).unwrap_or_default() + "\n"
+pub(super) fn write_head(head: &Head, digests: &[u8; 32], words: &[Words]) -> Zeroizing<String> {
+    let of = |words: &Words| [words.session, words.context, words.digest].map(|hash| Hex(hash.0));
+    let rounds = words.iter().map(of).collect();
+    let line = HeadLine { form: FORM, entries: head.entries, link: Hex(head.link.0), digests: Hex(*digests), rounds };
+    Zeroizing::new(serde_json::to_string(&line).unwrap_or_default() + "\n")
 }
 
-/// A head that `key` signed.
-pub(super) fn read_head(text: &[u8], key: &PublicKey) -> Option<Head> {
-    let line: HeadLine = serde_json::from_slice(text).ok()?;
+/// A head, if this is one.
+pub(super) fn read_head(text: &[u8]) -> Option<Known> {
+    let line: HeadLine = serde_json::from_slice(text).ok().filter(|line: &HeadLine| line.form == FORM)?;
     let head = Head { entries: line.entries, link: Hash(line.link.0) };
-    head.verify(key, &Signature::from_bytes(&line.signature.0)).then_some(head)
+    let of = |[session, context, digest]: [Hash; 3]| Words { session, context, digest };
+    let words = line.rounds.into_iter().map(|round| of(round.map(|hash| Hash(hash.0)))).collect();
+    Some(Known { head, digests: Zeroizing::new(line.digests.0), words })
 }

@@ -1,23 +1,18 @@
-//! Reading a ledger without locking it: an auditor checks it from its file and a public key, its owner looks at it, or
-//! gives it a new head.
+//! Reading a ledger without locking it: an auditor checks it from its file, and its owner looks at it.
 
 use std::{fs::File, path::Path};
 
 use veilsum_proto::{
-    identity::{Identity, PublicKey},
     ledger::{Entry, Head},
     suite::Hash,
 };
 
 use super::{
-    FILE, Ledger, LedgerError,
+    FILE, HEAD, Ledger, LedgerError,
     file::{self, Fault},
     read_head,
 };
-use crate::{
-    files::{self, Existing},
-    release::Account,
-};
+use crate::release::Account;
 
 /// The contents of a ledger that is read by itself.
 pub struct Checked {
@@ -27,12 +22,12 @@ pub struct Checked {
     pub entries: Vec<Entry>,
 }
 
-/// Reads a ledger from its file and its owner's public key alone, and checks that it holds the entry with the link `head`
-/// where one is known ([LED-2], [LED-3], [LED-5]).
+/// Reads a ledger from its file alone, and checks that it holds the entry with the link `head` where one is known ([LED-2], [LED-3],
+/// [LED-5]). Who signed is in the entries.
 ///
 /// # Errors
 /// [`LedgerError`] with the entry at fault.
-pub fn check(path: &Path, key: PublicKey, head: Option<Hash>) -> Result<Checked, LedgerError> {
+pub fn check(path: &Path, head: Option<Hash>) -> Result<Checked, LedgerError> {
     let io = |source| LedgerError::Io { path: path.to_owned(), source };
     // The file's type is checked before it is opened, because opening a named pipe would wait for somebody to write to
     // it.
@@ -44,7 +39,7 @@ pub fn check(path: &Path, key: PublicKey, head: Option<Hash>) -> Result<Checked,
         return Err(LedgerError::Damaged { path: path.to_owned(), what: "it is not a file".into() });
     }
     let (mut entries, mut seen) = (Vec::new(), head.is_none_or(|link| link == Hash::default()));
-    let read = file::read(&File::open(path).map_err(io)?, key, |entry, at| {
+    let read = file::read(&File::open(path).map_err(io)?, |entry, at| {
         seen |= head == Some(at.link);
         entries.push(entry);
     });
@@ -58,44 +53,34 @@ pub fn check(path: &Path, key: PublicKey, head: Option<Hash>) -> Result<Checked,
     }
 }
 
-/// The entries of one's own ledger, checked against its head; none where there is neither.
+/// The entries of the ledger in `folder`, checked against its head; none where there is neither.
 ///
 /// # Errors
 /// As [`check`].
-pub fn all(path: &Path, head: &Path, identity: &Identity) -> Result<Vec<Entry>, LedgerError> {
-    let known = read_head(head, &identity.public())?;
-    if std::fs::symlink_metadata(path).is_err_and(|e| e.kind() == std::io::ErrorKind::NotFound) {
+pub fn all(folder: &Path) -> Result<Vec<Entry>, LedgerError> {
+    let (path, head) = (folder.join(FILE), folder.join(HEAD));
+    let known = read_head(&head)?.map(|known| known.head);
+    if std::fs::symlink_metadata(&path).is_err_and(|e| e.kind() == std::io::ErrorKind::NotFound) {
         return match known {
-            Some(known) if known.entries > 0 => Err(LedgerError::Cut { path: path.to_owned(), there: 0 }),
+            Some(known) if known.entries > 0 => Err(LedgerError::Cut { path, there: 0 }),
             _ => Ok(Vec::new()),
         };
     }
-    let Checked { entries, .. } = check(path, identity.public(), known.map(|known| known.link))?;
+    let Checked { entries, .. } = check(&path, known.map(|known| known.link))?;
     if known.is_none() && !entries.is_empty() {
-        return Err(LedgerError::NoHead { path: head.to_owned() });
+        return Err(LedgerError::NoHead { path: head });
     }
     Ok(entries)
-}
-
-/// Writes a head for a ledger that has none.
-///
-/// # Errors
-/// As [`check`], and where there is a head already.
-pub fn adopt(path: &Path, head: &Path, identity: &Identity) -> Result<Head, LedgerError> {
-    let checked = check(path, identity.public(), None)?;
-    let text = file::write_head(&checked.head, &checked.head.sign(identity));
-    files::write_private(head, text.as_bytes(), Existing::Refuse).map_err(LedgerError::Head)?;
-    Ok(checked.head)
 }
 
 impl Ledger {
     /// What was given away, without locking the ledger.
     ///
     /// # Errors
-    /// As [`check`].
-    pub fn look(folder: &Path, head: &Path, identity: &Identity) -> Result<Account, LedgerError> {
+    /// As [`all`].
+    pub fn look(folder: &Path) -> Result<Account, LedgerError> {
         let mut account = Account::default();
-        all(&folder.join(FILE), head, identity)?.iter().for_each(|entry| account.take(entry));
+        all(folder)?.iter().for_each(|entry| account.take(entry));
         Ok(account)
     }
 }

@@ -25,7 +25,7 @@ fn meet(ledger: &mut Ledger, at: &Left, deck: u32, members: &[Member]) -> bool {
 }
 
 /// [LED-11]: a site states its answers and nothing else of its ledger; what others state is there again, and totals over all of them
-/// are added to it; a refusal changes nothing, and a new key is followed.
+/// are added to it; a refusal changes nothing.
 #[test]
 fn led_11_a_ledger_keeps_what_others_stated() {
     let site = Site::new("met");
@@ -35,10 +35,10 @@ fn led_11_a_ledger_keeps_what_others_stated() {
     let first = members(&[(1, 0), (5, 3), (6, 7)]);
     assert!(meet(&mut ledger, &at(1), 0, &first) && !meet(&mut ledger, &at(1), 0, &first), "noted once");
     assert_eq!(ledger.book().standing().answered.number, 0, "a note is no answer");
-    let all = Some(release::block_id(first.iter().map(|member| member.key)));
+    let all = Some(veilsum_proto::met::Met::all(&first));
     for number in 1..=2 {
         let asked = Left { cohort: all, ..left(number, 9) };
-        ledger.book_mut().promise(&asked, answer(number), block()).unwrap();
+        promise(&mut ledger, &asked, answer(number));
         ledger.record(&[number as u8; 100], Disclosure::MaskedWords, &asked).unwrap();
         for _ in 0..2 {
             ledger.record(&[number as u8; 50], Disclosure::SelfMaskShares, &asked).unwrap();

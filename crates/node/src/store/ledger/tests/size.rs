@@ -20,17 +20,16 @@ fn fuzzy(clusters: usize, d: usize) -> Answer {
         question: suite::hash("question in a ledger", &[&query, &[]]),
         cost: Cost { scalars: numbers, nano_rho: None },
         drawn: None,
-        probed: None,
     }
 }
 
 /// Bytes of the lines of one question in which nobody is missing: masked words, then shares. The first has the block as well.
 fn bytes_of_a_question(clusters: usize, d: usize) -> [usize; 2] {
-    let mut ledger = Ledger::in_memory(identity(1), data("rows", 1));
+    let mut ledger = memory();
     let mut lines = [0; 2];
     for round in 0..2u16 {
         let asked = left(round, 9);
-        ledger.book_mut().promise(&asked, fuzzy(clusters, d), block()).unwrap();
+        promise(&mut ledger, &asked, fuzzy(clusters, d));
         for (frame, what) in [
             (vec![round as u8; 8 * clusters * (d + 1) + 200], Disclosure::MaskedWords),
             (vec![1 + round as u8; 300], Disclosure::SelfMaskShares),
@@ -66,21 +65,23 @@ fn a_question_takes_few_bytes() {
 #[test]
 #[ignore = "prints a time for people and asserts nothing: a time is no test"]
 fn what_the_blocks_cost_with_many_entries() {
-    let key = |site: u16| if site == 0 { identity(1).public() } else { PublicKey([site as u8 + 1; 32]) };
-    let members: Vec<Member> =
-        (0..100).map(|site| Member { site, key: key(site), standing: Standing::default() }).collect();
+    let mut ledger = memory();
+    let own = ledger.book().standing().account;
+    let id = |site: u16| own.filter(|_| site == 0).unwrap_or(Hash([site as u8 + 1; 32]));
+    let standing = |site| Standing { account: Some(id(site)), ..Standing::default() };
+    let key = identity(1).public();
+    let members: Vec<Member> = (0..100).map(|site| Member { site, key, standing: standing(site) }).collect();
     let sites: Vec<Vec<u16>> = (0..10).map(|b| (0..10).map(|i| 10 * b + i).collect()).collect();
     let blocks = Blocks::of(&members, &sites).unwrap();
-    let own = release::OwnBlock { id: blocks.0[0].id, members: sites[0].iter().map(|site| (key(*site), 0)).collect() };
+    let own = release::OwnBlock { id: blocks.0[0].id, members: sites[0].iter().map(|site| (id(*site), 0)).collect() };
     let all: Vec<u16> = (0..100).collect();
-    let mut ledger = Ledger::in_memory(identity(1), data("rows", 1));
     for round in 0..5_000u16 {
         let asked = left(round, 9);
         ledger.book_mut().promise(&asked, answer(round), own.members.clone()).unwrap();
         ledger.record(&round.to_le_bytes(), Disclosure::MaskedWords, &asked).unwrap();
         ledger.record(&[&round.to_le_bytes()[..], &[1]].concat(), Disclosure::SelfMaskShares, &asked).unwrap();
     }
-    assert_eq!(ledger.head().entries, 10_000);
+    assert_eq!(ledger.head().entries, 10_001);
     let (began, times) = (Instant::now(), 1_000u32);
     for _ in 0..times {
         let known = ledger.book().account().block().unwrap();
