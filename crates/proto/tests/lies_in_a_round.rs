@@ -167,24 +167,3 @@ fn a_certificate_of_older_signatures_or_where_none_is_due() {
     let mut fresh = started(7);
     refuses(&mut fresh.0, 0, &older, Rule::Unm2);
 }
-
-#[test]
-fn shown_another_broadcast_a_victim_gives_no_share() {
-    // Pasquini et al. 2022: the victim gets other centres than everybody else.
-    let mut hub = Hub::new(5, 11, |_| {});
-    let deck = hub.deck(0, 8, &everybody(5));
-    let honest = hub.question(&deck, 0, &everybody(5), Hash::default(), b"centres");
-    let poisoned = hub.question(&deck, 0, &everybody(5), Hash::default(), b"poison");
-    let mut round = hub.ask(&deck, &honest, &[0, 1, 2, 3]).unwrap();
-    let victim = hub.ask(&deck, &poisoned, &[4]).unwrap();
-    round.inputs.extend(victim.inputs);
-    let frame = hub.survivors(&round, &everybody(5));
-    for s in 0..4 {
-        let e = refuses(&mut hub, s, &frame, Rule::Sur5);
-        assert!(e.contains("site-4"), "{e}");
-    }
-    let frame = hub.survivors(&Round { context: victim.context, ..round.clone() }, &everybody(5));
-    refuses(&mut hub, 4, &frame, Rule::Sur5);
-    // There is no way to name the victim's input in the others' round; their total is without it.
-    hub.sign(&round, &[0, 1, 2, 3], &[0, 1, 2, 3]).unwrap();
-}

@@ -54,8 +54,8 @@ impl PersonKey {
         Ok(PersonKey(Arc::new(Zeroizing::new(bytes))))
     }
 
-    #[cfg(all(test, feature = "columnar"))]
-    fn test(byte: u8) -> PersonKey {
+    #[cfg(test)]
+    pub(in crate::table) fn test(byte: u8) -> PersonKey {
         PersonKey(Arc::new(Zeroizing::new([byte; KEY])))
     }
 }

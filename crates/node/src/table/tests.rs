@@ -107,6 +107,10 @@ fn endless_rows_are_given_up() {
     assert!(refused(wide, &all()).contains("more than 4096 columns"));
     let long = format!("a,b\n1,2\n3,{}\n", "7".repeat(MAX_CELL + 1));
     assert!(refused(long, &all()).contains("line 3: column 2 holds more than"));
+    // What cannot be told apart ends the reading there, also in a column that nobody asks for.
+    let long = format!("a,b,c\n,2,x\n1,2,{}\n", "x".repeat(MAX_CELL + 1));
+    let long = read(long, &spec(&["a", "b"], None)).unwrap_err();
+    assert!(matches!((long.spot, long.fault), (Spot::Row(Place::Line(3)), Fault::CellTooLong(3))));
 }
 
 #[test]
@@ -154,35 +158,4 @@ fn what_is_written_reads_back() {
 fn a_table_does_not_print_its_cells() {
     let table = read("a\n77\n", &all()).expect("a good table");
     assert_eq!(format!("{table:?}"), "Table { columns: [\"a\"], .. }");
-}
-
-#[test]
-fn every_row_that_cannot_be_used_is_counted_by_its_reason() {
-    let spec = TableSpec { columns: vec!["a".into(), "b".into()], ..TableSpec::default() };
-    let read = |text: &str| read_csv_from(text.as_bytes(), "f.csv", &spec);
-    // A blank line, and a cell over two lines, move the lines from the rows.
-    let text = "a,b,c\n1,2,x\n,2,x\n\n3,abc,x\n4,5,\"two\nlines\"\n,,x\n6,7\n8,inf,x\n,1,x\n,1,x\n,1,x\n9,9,x\n";
-    let error = read(text).unwrap_err();
-    assert_eq!(
-        error.to_string(),
-        "f.csv, line 3, column \"a\": the value is missing; in all 8 rows cannot be used: 5 with no value in \"a\" (lines 3, 8, 11, …); \
-         1 with no number in \"b\" (line 5); 1 with other cells than the header has (line 9); 1 with NaN, infinite or too large in \
-         \"b\" (line 10)"
-    );
-    assert!(
-        error.advice().starts_with("remove such rows, or fill them in before clustering; or"),
-        "{}",
-        error.advice()
-    );
-    // One alone is told as before, and what cannot be told apart ends the reading there.
-    let one = read("a,b,c\n1,2,x\n,2,x\n3,4,x\n").unwrap_err();
-    assert_eq!(one.to_string(), "f.csv, line 3, column \"a\": the value is missing");
-    let long = format!("a,b,c\n,2,x\n1,2,{}\n", "x".repeat(MAX_CELL + 1));
-    let long = read(&long).unwrap_err();
-    assert!(matches!((long.spot, long.fault), (Spot::Row(Place::Line(3)), Fault::CellTooLong(3))));
-    let blanks = read_csv_from("a\n1\n\n\n2\n".as_bytes(), "f.csv", &TableSpec::default()).unwrap_err();
-    assert!(
-        blanks.to_string().contains("in all 2 rows cannot be used: 2 with no value in \"a\" (lines 3, 4)"),
-        "{blanks}"
-    );
 }

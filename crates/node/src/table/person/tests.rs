@@ -119,47 +119,6 @@ fn every_form_takes_the_same_rows_and_ids_beyond_doubles_are_told_apart() {
 }
 
 #[test]
-fn rows_without_a_person_count_for_nothing() {
-    let folder = Folder::new("persons-none");
-    let path = folder.at("rows.csv");
-    fs::write(&path, "patient,x,y\na,1,0\n,2,0\nNA,3,0\n-9,4,0\nb,5,0\n a ,6,0\n").unwrap();
-    let rules = RowRules { marks: vec!["-9".into()], ..(*spec(5, 1).rules).clone() };
-    let of = TableSpec { rules: Arc::new(rules), ..spec(5, 1) };
-    let table = read(&path, &of).unwrap();
-    assert_eq!(table.values, [1.0, 0.0, 5.0, 0.0, 6.0, 0.0]);
-    assert!(
-        table.tally.left_out.to_string().contains("3 with no value in \"patient\", the column of persons"),
-        "{}",
-        table.tally.left_out
-    );
-    // Not even where the same rows come twice.
-    fs::write(&path, "patient,x,y\na,1,0\na,1,0\na,1,0\nb,1,0\n").unwrap();
-    assert_eq!(read(&path, &spec(2, 1)).unwrap().rows, 3);
-}
-
-#[test]
-fn a_column_of_persons_is_there_and_never_asked_for() {
-    let folder = Folder::new("persons-column");
-    let path = folder.at("rows.csv");
-    fs::write(&path, "id,x,y\nSecret7,1,0\n").unwrap();
-    let told = refused(&path, &spec(1, 1));
-    assert!(told.contains("no column is called \"patient\"") && told.contains("\"id\", \"x\", \"y\""), "{told}");
-    fs::write(&path, "patient,x,y\nSecret7,1,0\n").unwrap();
-    let told = refused(&path, &TableSpec { columns: vec!["x".into(), "patient".into()], ..spec(1, 1) });
-    assert!(told.contains("never leaves") && !told.contains("Secret7"), "{told}");
-    let label = TableSpec { label: Some("patient".into()), ..spec(1, 1) };
-    assert!(refused(&path, &label).contains("never leaves"));
-    // All columns but this one.
-    let all = read(&path, &TableSpec { columns: Vec::new(), ..spec(1, 1) }).unwrap();
-    assert_eq!(all.columns, ["x", "y"]);
-    fs::write(&path, "patient,x,y\nSecret7,old,0\nSecret8,1,0\n").unwrap();
-    let told = refused(&path, &spec(1, 1));
-    assert!(told.contains("\"x\"") && !told.contains("Secret"), "{told}");
-    fs::write(&path, b"patient,x,y\n\xff\xfe,1,0\nb,1,0\n").unwrap();
-    assert!(refused(&path, &spec(1, 1)).contains("UTF-8"));
-}
-
-#[test]
 fn the_secret_is_made_once_and_only_its_owner_reads_it() {
     let folder = Folder::new("persons-key");
     let path = folder.at("a.key.persons");

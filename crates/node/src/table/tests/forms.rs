@@ -67,7 +67,7 @@ pub(in crate::table) fn parquet(batches: &[RecordBatch], packing: Compression) -
     out
 }
 
-fn arrow_file(batch: &RecordBatch, options: IpcWriteOptions) -> Vec<u8> {
+pub(in crate::table) fn arrow_file(batch: &RecordBatch, options: IpcWriteOptions) -> Vec<u8> {
     let mut out = Vec::new();
     let mut writer = FileWriter::try_new_with_options(&mut out, &batch.schema(), options).unwrap();
     writer.write(batch).unwrap();
@@ -76,14 +76,17 @@ fn arrow_file(batch: &RecordBatch, options: IpcWriteOptions) -> Vec<u8> {
     out
 }
 
-fn arrow_stream(batch: &RecordBatch) -> Vec<u8> {
+pub(in crate::table) fn arrow_stream_of(batches: &[RecordBatch]) -> Vec<u8> {
     let mut out = Vec::new();
-    let mut writer = StreamWriter::try_new(&mut out, &batch.schema()).unwrap();
-    writer.write(&batch.slice(0, 1)).unwrap();
-    writer.write(&batch.slice(1, batch.num_rows() - 1)).unwrap();
+    let mut writer = StreamWriter::try_new(&mut out, &batches[0].schema()).unwrap();
+    batches.iter().for_each(|batch| writer.write(batch).unwrap());
     writer.finish().unwrap();
     drop(writer);
     out
+}
+
+fn arrow_stream(batch: &RecordBatch) -> Vec<u8> {
+    arrow_stream_of(&[batch.slice(0, 1), batch.slice(1, batch.num_rows() - 1)])
 }
 
 fn gzip(bytes: &[u8]) -> Vec<u8> {
@@ -250,20 +253,11 @@ fn types_that_are_no_numbers_are_named_with_what_to_do() {
         let batch =
             RecordBatch::try_from_iter([("a", Arc::new(Float64Array::from(vec![1.0])) as ArrayRef), ("b", array)])
                 .unwrap();
-        fs::write(&path, arrow_stream_of(&batch)).unwrap();
+        fs::write(&path, arrow_stream_of(&[batch])).unwrap();
         let told = refused(&path, &named(&["a", "b"]));
         assert!(told.contains("the column \"b\"") && told.contains(kind) && told.contains(next), "{told}");
         assert_eq!(read(&path, &named(&["a"])).unwrap().values, [1.0], "a column that nobody asks for does no harm");
     }
-}
-
-fn arrow_stream_of(batch: &RecordBatch) -> Vec<u8> {
-    let mut out = Vec::new();
-    let mut writer = StreamWriter::try_new(&mut out, &batch.schema()).unwrap();
-    writer.write(batch).unwrap();
-    writer.finish().unwrap();
-    drop(writer);
-    out
 }
 
 #[test]
@@ -323,7 +317,7 @@ fn a_source_whose_files_differ_or_are_missing_is_told() {
     ]));
     let column: ArrayRef = Arc::new(Float64Array::from(vec![1.0]));
     let path = folder.at("twice");
-    fs::write(&path, arrow_stream_of(&RecordBatch::try_new(twice, vec![column.clone(), column]).unwrap())).unwrap();
+    fs::write(&path, arrow_stream_of(&[RecordBatch::try_new(twice, vec![column.clone(), column]).unwrap()])).unwrap();
     assert!(refused(&path, &named(&["x"])).contains("two columns are called \"x\""));
 }
 

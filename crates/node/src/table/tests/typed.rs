@@ -10,15 +10,12 @@ use arrow_array::{
     ArrayRef, BooleanArray, Date32Array, Decimal128Array, DictionaryArray, DurationSecondArray, Float64Array,
     Int64Array, NullArray, RecordBatch, StringArray, StructArray, UInt64Array, types::Int32Type,
 };
-use arrow_ipc::{
-    CompressionType, MetadataVersion,
-    writer::{FileWriter, IpcWriteOptions, StreamWriter},
-};
+use arrow_ipc::{CompressionType, MetadataVersion, writer::IpcWriteOptions};
 use arrow_schema::{DataType, Field};
 
 use super::{
     super::*,
-    forms::{named, parquet, refused},
+    forms::{arrow_file as arrow, arrow_stream_of, named, parquet, refused},
 };
 use crate::{documents::tests::Folder, plan::Categorical};
 
@@ -26,28 +23,10 @@ fn batch(columns: &[(&str, ArrayRef)]) -> RecordBatch {
     RecordBatch::try_from_iter_with_nullable(columns.iter().map(|(name, array)| (*name, array.clone(), true))).unwrap()
 }
 
-fn arrow(batch: &RecordBatch, options: IpcWriteOptions) -> Vec<u8> {
-    let mut out = Vec::new();
-    let mut writer = FileWriter::try_new_with_options(&mut out, &batch.schema(), options).unwrap();
-    writer.write(batch).unwrap();
-    writer.finish().unwrap();
-    drop(writer);
-    out
-}
-
-fn stream(batch: &RecordBatch) -> Vec<u8> {
-    let mut out = Vec::new();
-    let mut writer = StreamWriter::try_new(&mut out, &batch.schema()).unwrap();
-    writer.write(batch).unwrap();
-    writer.finish().unwrap();
-    drop(writer);
-    out
-}
-
 /// The same batch in every typed form.
 fn typed(batch: &RecordBatch) -> [Vec<u8>; 3] {
     let one = std::slice::from_ref(batch);
-    [parquet(one, Compression::SNAPPY), arrow(batch, IpcWriteOptions::default()), stream(batch)]
+    [parquet(one, Compression::SNAPPY), arrow(batch, IpcWriteOptions::default()), arrow_stream_of(one)]
 }
 
 fn with(column: &str, categories: &[&str]) -> TableSpec {
@@ -369,7 +348,7 @@ fn mutated_files_do_no_harm() {
         arrow(&shapes[0], IpcWriteOptions::default()),
         arrow(&shapes[0], packing(CompressionType::LZ4_FRAME)),
         arrow(&shapes[0], packing(CompressionType::ZSTD)),
-        stream(&shapes[0]),
+        arrow_stream_of(&shapes[..1]),
     ];
     let specs = [with("c", &["a", "b"]), named(&["x", "d"]), TableSpec { label: Some("t".into()), ..named(&["x"]) }];
     for round in 0..rounds {
@@ -465,9 +444,11 @@ fn bytes_missing_from_the_middle_of_arrow_are_told() {
     let column = |by: f64| Arc::new(Float64Array::from_iter_values((0..40).map(|i| f64::from(i) * by))) as ArrayRef;
     let all = batch(&[("x", column(1.0)), ("y", column(-2.0)), ("z", column(0.5))]);
     let legacy = IpcWriteOptions::try_new(8, true, MetadataVersion::V4).unwrap();
-    for (form, bytes) in
-        [("file", arrow(&all, IpcWriteOptions::default())), ("legacy", arrow(&all, legacy)), ("stream", stream(&all))]
-    {
+    for (form, bytes) in [
+        ("file", arrow(&all, IpcWriteOptions::default())),
+        ("legacy", arrow(&all, legacy)),
+        ("stream", arrow_stream_of(std::slice::from_ref(&all))),
+    ] {
         fs::write(&path, &bytes).unwrap();
         let whole = read(&path, &named(&["x", "y", "z"])).unwrap_or_else(|e| panic!("{form}: {e}")).values;
         let mut read_on = 0;
