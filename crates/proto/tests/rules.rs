@@ -32,8 +32,13 @@ fn written() -> String {
     let source = read("src/rule.rs");
     let (head, _) = source.split_once("\nrules! {\n").expect("the list");
     let variant = |name: &str| format!("{}{}{}", &name[..1], name[1..3].to_lowercase(), &name[4..]);
-    let line = |(name, section): (String, String)| format!("    {} \"{name}\" \"{section}\"\n", variant(&name));
-    format!("{head}\nrules! {{\n{}}}\n", laid_down().into_iter().map(line).collect::<String>())
+    let section = |rules: &[(String, String)]| {
+        let names: Vec<String> = rules.iter().map(|(name, _)| format!("{} \"{name}\"", variant(name))).collect();
+        let lines: Vec<String> = names.chunks(6).map(|some| some.join(", ")).collect();
+        format!("    \"{}\": {};\n", rules[0].1, lines.join(",\n        "))
+    };
+    let all = laid_down();
+    format!("{head}\nrules! {{\n{}}}\n", all.chunk_by(|a, b| a.1 == b.1).map(section).collect::<String>())
 }
 
 #[test]
