@@ -3,9 +3,7 @@
 //! are spread agrees with pooled rows too.
 
 use veilsum_cluster::{
-    Algorithm, Centres, Clusters, Indices, Outcome, Prepared, Recipe, Rows,
-    algorithm::ALGORITHMS,
-    assign,
+    Algorithm, Centres, Clusters, Indices, Outcome, Prepared, Recipe, Rows, assign,
     method::{Candidates, Choice, DaviesBouldin, LocalRange, Pick, Scale, Seeding, Stop, Validity},
     metrics, pooled,
     query::LocalSteps,
@@ -47,7 +45,7 @@ fn tree() -> Seeding {
 }
 
 fn algorithms() -> Vec<Algorithm> {
-    ALGORITHMS.iter().flat_map(|about| (about.forms)()).collect()
+    veilsum_testkit::methods::all()
 }
 
 fn work(algorithm: Algorithm) -> PlanSpec {

@@ -430,7 +430,9 @@ mod tests {
 
     #[test]
     fn most_is_more_than_half() {
-        let most = |ks: &[u32]| majority(&Pick::ALL.into_iter().zip(ks.iter().copied()).collect::<Vec<_>>());
+        let most = |ks: &[u32]| {
+            majority(&Pick::ALL.map(|(pick, _)| pick).into_iter().zip(ks.iter().copied()).collect::<Vec<_>>())
+        };
         assert_eq!([most(&[3, 5, 5]), most(&[4]), most(&[2, 2, 2, 5, 7])], [Some(5), Some(4), Some(2)]);
         // A tie is one, and one vote of seven is not most of them.
         assert_eq!([most(&[3, 5]), most(&[3, 3, 5, 5]), most(&[2, 3, 4, 5, 6, 7, 8]), most(&[])], [None; 4]);
@@ -496,7 +498,7 @@ mod tests {
 
     #[test]
     fn names_are_those_of_plans() {
-        for pick in Pick::ALL {
+        for (pick, _) in Pick::ALL {
             assert_eq!(serde_json::to_value(pick).unwrap(), pick.name());
         }
     }

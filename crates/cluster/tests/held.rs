@@ -2,7 +2,7 @@
 
 use veilsum_cluster::{
     Algorithm, Centres, Domain, OutOfBox, Outcome, Prepared, Recipe, Rows, Scaling,
-    method::{ALGORITHMS, Candidates, Seeding, Validity},
+    method::{Candidates, Seeding, Validity},
     pooled,
 };
 
@@ -55,7 +55,7 @@ fn counted(centres: &Centres, m: f64) -> Vec<[f64; 3]> {
 #[test]
 fn sizes_mass_and_weight_mean_the_same_in_every_method() {
     let n = rows().concat().len() as u64;
-    for algorithm in ALGORITHMS.iter().flat_map(|about| (about.forms)()) {
+    for algorithm in veilsum_testkit::methods::all() {
         let outcome = run(algorithm.clone());
         let (held, clusters) = (counted(&outcome.centres, outcome.m), &outcome.clusters);
         let what = format!("{algorithm:?}: {clusters:?}");

@@ -79,20 +79,6 @@ impl From<(String, Rows)> for LoopbackSite {
     }
 }
 
-/// Terms under which sampled totals never cover too few sites: nobody may be missing, and as many colluders are assumed as
-/// the drawn sites allow. Changes nothing where nobody is sampled.
-pub fn sampled_terms(work: &PlanSpec, sites: usize) -> impl FnOnce(&mut Terms) + Send + use<> {
-    let drawn = work.sampling.map(|sampling| sampling.count(sites));
-    move |terms| {
-        if let Some(drawn) = drawn {
-            terms.min_cohort = sites as u16;
-            // The papers draw single sites.
-            terms.block_size = 1;
-            terms.colluders = drawn.saturating_sub(2).min(sites.saturating_sub(1) / 3).max(1) as u16;
-        }
-    }
-}
-
 /// The terms of a run on one machine, but for the roster that is made for it.
 pub fn default_terms(sites: &[LoopbackSite], work: &PlanSpec) -> Terms {
     let largest = sites.iter().map(|site| site.rows.len() as u64).max().unwrap_or(1);

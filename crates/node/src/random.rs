@@ -1,6 +1,7 @@
 //! Randomness of the operating system, which tests can sow.
 
 #[cfg(feature = "testing")]
+#[path = "../../testkit/src/sown.rs"]
 pub mod sown;
 
 #[cfg(not(feature = "testing"))]

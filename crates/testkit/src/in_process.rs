@@ -96,9 +96,13 @@ pub fn federate_under(
     lost: &[Lost],
     change: impl FnOnce(&mut Terms) + Send + 'static,
 ) -> (LoopbackRun, Vec<usize>) {
-    let usual = loopback::sampled_terms(work, sites.len());
-    let terms = |terms: &mut Terms| {
-        usual(terms);
+    let (drawn, n) = (work.sampling.map(|sampling| sampling.count(sites.len())), sites.len());
+    let terms = move |terms: &mut Terms| {
+        // Sampled totals never cover too few sites: nobody may be missing, and the papers draw single sites.
+        if let Some(drawn) = drawn {
+            (terms.min_cohort, terms.block_size) = (n as u16, 1);
+            terms.colluders = drawn.saturating_sub(2).min(n.saturating_sub(1) / 3).max(1) as u16;
+        }
         change(terms);
     };
     counted(losing(lost, LoopbackConfig { terms: Box::new(terms), record: true, ..config(sites, work) }))

@@ -6,7 +6,8 @@
 //!    in place of each of its messages; [`crashes`]: federations whose processes die.
 //! 4. [`cost`]: what a round costs each party; with `node`, `measure` for the benches.
 //! 5. [`vectors`]: the test vectors of `protocol/vectors`, and how its sessions are played.
-//! 6. With the feature `cluster`: `data`, the shared data sets and known answers. With `node`, the whole product: `cast`, a
+//! 6. With the feature `cluster`: `data`, the shared data sets and known answers, and
+//!    `methods`, every method with parameters. With `node`, the whole product: `cast`, a
 //!    federation in which the test plays the coordinator or the intermediary, `in_process` and `program`, federations in one
 //!    process and in many, `network`, a network that delays and loses between them, and `targets`, what the fuzzer feeds.
 // What a helper does is in its name; what it is for is in the test that calls it.
@@ -30,6 +31,8 @@ pub mod lies;
 pub mod measure;
 #[cfg(feature = "node")]
 pub mod memory;
+#[cfg(feature = "cluster")]
+pub mod methods;
 #[cfg(all(feature = "node", target_os = "linux"))]
 pub mod network;
 #[cfg(feature = "node")]

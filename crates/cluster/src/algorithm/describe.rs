@@ -58,11 +58,6 @@ impl Named for DescribeSpec {
     fn usual(options: &Options) -> Self {
         Self { bins: options.bins }
     }
-
-    /// None: a description has no clusters for the tests of methods to compare.
-    fn forms() -> Vec<Self> {
-        Vec::new()
-    }
 }
 
 impl Spec for DescribeSpec {

@@ -51,10 +51,6 @@ impl Named for FcmSpec {
     fn usual(options: &Options) -> Self {
         Self { m: options.m, epsilon: options.epsilon.unwrap_or(0.005), max_rounds: options.max_rounds }
     }
-
-    fn forms() -> Vec<Self> {
-        vec![Self { m: 2.0, epsilon: 1e-5, max_rounds: 60 }]
-    }
 }
 
 impl Spec for FcmSpec {

@@ -69,12 +69,6 @@ impl Named for FfcfSpec {
         let features = FeatureParams { min, max, tau: options.similarity, m: options.m };
         Self { m: options.m, features, anchors: options.anchors, merge: false }
     }
-
-    fn forms() -> Vec<Self> {
-        let features = FeatureParams { min: 5, max: 40, tau: 1.0, m: 2.0 };
-        let plain = Self { m: 2.0, features, anchors: 0, merge: false };
-        vec![plain, Self { anchors: 24, merge: true, ..plain }]
-    }
 }
 
 impl Spec for FfcfSpec {

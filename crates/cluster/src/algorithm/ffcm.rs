@@ -76,12 +76,6 @@ impl Named for Average1Spec {
         let (m, max_rounds, powers) = (options.m, options.max_rounds, options.powers);
         Self { m, epsilon: options.epsilon.unwrap_or(1e-4), max_rounds, local: options.local(), powers }
     }
-
-    fn forms() -> Vec<Self> {
-        let local = LocalSteps { most: 1000, epsilon: 1e-4 };
-        let as_code = Self { m: 2.0, epsilon: 1e-4, max_rounds: 20, local, powers: false };
-        vec![as_code, Self { m: 1.7, local: LocalSteps::ONE, powers: true, ..as_code }]
-    }
 }
 
 impl Spec for Average1Spec {
@@ -129,10 +123,6 @@ impl Named for Average2Spec {
     fn usual(options: &Options) -> Self {
         let (m, max_rounds) = (options.m, options.max_rounds);
         Self { m, epsilon: options.epsilon.unwrap_or(1e-4), max_rounds, local: options.local() }
-    }
-
-    fn forms() -> Vec<Self> {
-        vec![Self { m: 2.0, epsilon: 1e-4, max_rounds: 20, local: LocalSteps { most: 1000, epsilon: 1e-4 } }]
     }
 }
 

@@ -69,11 +69,6 @@ impl Named for FkmSpec {
             finish: options.finish,
         }
     }
-
-    fn forms() -> Vec<Self> {
-        let plain = Self { epsilon: 0.0, max_rounds: 20, min_rows: 2, local_steps: 1, finish: 0 };
-        vec![plain, Self { max_rounds: 5, local_steps: 3, finish: 20, ..plain }]
-    }
 }
 
 impl Spec for FkmSpec {

@@ -54,10 +54,6 @@ impl Named for KmeansSpec {
     fn usual(options: &Options) -> Self {
         Self { epsilon: options.epsilon.unwrap_or(0.0), max_rounds: options.max_rounds }
     }
-
-    fn forms() -> Vec<Self> {
-        vec![Self { epsilon: 0.0, max_rounds: 50 }]
-    }
 }
 
 /// One exact Lloyd step.

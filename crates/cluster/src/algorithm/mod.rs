@@ -34,8 +34,6 @@ pub struct About {
     pub help: &'static str,
     /// Builds it from what somebody wants; what is not said gets the algorithm's own default.
     pub usual: fn(&Options) -> Algorithm,
-    /// Forms that between them go through all its code, for data in the unit square: every test of methods drives them.
-    pub forms: fn() -> Vec<Algorithm>,
 }
 
 /// Makes [`Algorithm`] and the registry from the list. The order is that of their numbers on the wire.
@@ -104,13 +102,7 @@ const fn about<S: Named>() -> About
 where
     Algorithm: From<S>,
 {
-    About {
-        name: S::NAME,
-        aliases: S::ALIASES,
-        help: S::HELP,
-        usual: |options| S::usual(options).into(),
-        forms: || S::forms().into_iter().map(Algorithm::from).collect(),
-    }
+    About { name: S::NAME, aliases: S::ALIASES, help: S::HELP, usual: |options| S::usual(options).into() }
 }
 
 impl Algorithm {

@@ -14,12 +14,10 @@ pub trait Named: Sized {
     const HELP: &'static str;
     /// Builds it from what somebody wants; what is not said gets the algorithm's own default.
     fn usual(options: &Options) -> Self;
-    /// Forms that between them go through all its code, for data in the unit square.
-    fn forms() -> Vec<Self>;
 }
 
 /// What somebody who names an algorithm may say of it; each takes what it has.
-#[derive(Debug, Clone, Copy, PartialEq)]
+#[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub struct Options {
     /// Fuzzifier, > 1.
     pub m: f64,

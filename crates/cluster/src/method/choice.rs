@@ -42,32 +42,22 @@ pub enum Pick {
 }
 
 impl Pick {
-    /// Every index.
-    pub const ALL: [Self; 9] = [
-        Self::FuzzyDaviesBouldin,
-        Self::DaviesBouldin,
-        Self::XieBeni,
-        Self::PartitionCoefficient,
-        Self::PartitionEntropy,
-        Self::ModifiedPartitionCoefficient,
-        Self::FukuyamaSugeno,
-        Self::CalinskiHarabasz,
-        Self::Gap,
+    /// Every index, and its name in plans and results.
+    pub const ALL: [(Self, &'static str); 9] = [
+        (Self::FuzzyDaviesBouldin, "fuzzy-davies-bouldin"),
+        (Self::DaviesBouldin, "davies-bouldin"),
+        (Self::XieBeni, "xie-beni"),
+        (Self::PartitionCoefficient, "partition-coefficient"),
+        (Self::PartitionEntropy, "partition-entropy"),
+        (Self::ModifiedPartitionCoefficient, "modified-partition-coefficient"),
+        (Self::FukuyamaSugeno, "fukuyama-sugeno"),
+        (Self::CalinskiHarabasz, "calinski-harabasz"),
+        (Self::Gap, "gap"),
     ];
 
     /// Its name in plans and results.
     pub fn name(self) -> &'static str {
-        match self {
-            Self::FuzzyDaviesBouldin => "fuzzy-davies-bouldin",
-            Self::DaviesBouldin => "davies-bouldin",
-            Self::XieBeni => "xie-beni",
-            Self::PartitionCoefficient => "partition-coefficient",
-            Self::PartitionEntropy => "partition-entropy",
-            Self::ModifiedPartitionCoefficient => "modified-partition-coefficient",
-            Self::FukuyamaSugeno => "fukuyama-sugeno",
-            Self::CalinskiHarabasz => "calinski-harabasz",
-            Self::Gap => "gap",
-        }
+        Self::ALL[self as usize].1
     }
 
     /// The value so that smaller is better; `None` where it was not computed or is not finite, and where it says nothing of the rows:

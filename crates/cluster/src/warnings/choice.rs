@@ -58,7 +58,10 @@ pub(super) fn majority(votes: &[(Pick, u32)]) -> Option<u32> {
 fn others(recipe: &Recipe, outcome: &Outcome) -> Vec<(Pick, u32)> {
     let k = outcome.centres.k() as u32;
     let Some(chosen) = outcome.curve.iter().find(|point| point.k == k) else { return Vec::new() };
-    let asked = Pick::ALL.into_iter().filter(|pick| *pick != recipe.choice.by && pick.badness(chosen).is_some());
+    let asked = Pick::ALL
+        .map(|(pick, _)| pick)
+        .into_iter()
+        .filter(|pick| *pick != recipe.choice.by && pick.badness(chosen).is_some());
     asked.filter_map(|pick| Some((pick, vote(pick, &outcome.curve)?))).collect()
 }
 

@@ -1,7 +1,11 @@
 //! The validity indices: what they are called, which way is better, and what a value means in a sentence.
 
 use veilsum_charts::{Chart, Plot};
-use veilsum_cluster::{algorithm::ALGORITHMS, evenly, method::choice::elbow};
+use veilsum_cluster::{
+    algorithm::{ALGORITHMS, Options},
+    evenly,
+    method::choice::elbow,
+};
 
 use super::told::{Point, Told};
 use crate::cost::counted;
@@ -74,7 +78,7 @@ pub(super) fn shown(told: &Told) -> Vec<(String, String, String)> {
 /// Whether a method, if it is one, has a fuzzifier.
 pub(super) fn has_fuzzifier(method: &str) -> bool {
     let about = ALGORITHMS.iter().find(|about| about.name == method);
-    about.is_none_or(|about| (about.forms)().iter().any(|form| form.traits().fuzzifier.is_some()))
+    about.is_none_or(|about| (about.usual)(&Options::default()).traits().fuzzifier.is_some())
 }
 
 /// An index is better than that of rows without groups if it is by more than this.
