@@ -52,6 +52,14 @@ pub(super) struct Wish<'a> {
 }
 
 impl Wish<'_> {
+    /// The column of this name, where its range was said.
+    fn ranged(&self, name: &str) -> Option<&Column> {
+        self.columns.iter().find_map(|wanted| match wanted {
+            Wanted::Number(column) if column.name == name => Some(column),
+            _ => None,
+        })
+    }
+
     fn numbers(&self) -> impl Iterator<Item = &str> {
         self.columns.iter().filter(|column| !matches!(column, Wanted::Category(..))).map(Wanted::name)
     }
@@ -136,11 +144,7 @@ pub(super) fn from_file(wish: &Wish<'_>, path: &Path, mut rules: RowRules) -> Re
     }
     let (categorical, rules) = (wish.categorical.clone(), Arc::new(rules));
     let range = |name: &String| {
-        let ranged = wish.columns.iter().find_map(|wanted| match wanted {
-            Wanted::Number(column) if column.name == *name => Some((column.lower, column.upper)),
-            _ => None,
-        });
-        ranged.unwrap_or((f64::NEG_INFINITY, f64::INFINITY))
+        wish.ranged(name).map_or((f64::NEG_INFINITY, f64::INFINITY), |column| (column.lower, column.upper))
     };
     let within = wanted.iter().map(range).collect();
     let clips = wish.clips;
@@ -153,20 +157,19 @@ pub(super) fn from_file(wish: &Wish<'_>, path: &Path, mut rules: RowRules) -> Re
     let d = table.columns.len();
     let account = table.tally();
     let rows = Rows::new(table.values, d)?;
-    let unusable = |e: ClusterError, first: usize| match e {
-        ClusterError::ConstantColumn(column) => Failure::input(
-            format!(
-                "{}: the column {:?} is constant and says nothing about clusters",
-                path.display(),
-                table.columns[first + column]
+    // Of a column by itself.
+    let unusable = |e: ClusterError, at: usize| {
+        let (what, next) = match e {
+            ClusterError::ConstantColumn(_) => {
+                ("is constant and says nothing about clusters", "name the other columns with --column")
+            }
+            ClusterError::BoundNotUsable(_) => (
+                "has a value beyond 10^150",
+                "give the column in another unit, or name the other columns with --column",
             ),
-            "name the other columns with --column",
-        ),
-        ClusterError::BoundNotUsable(column) => Failure::input(
-            format!("{}: the column {:?} has a value beyond 10^150", path.display(), table.columns[first + column]),
-            "give the column in another unit, or name the other columns with --column",
-        ),
-        other => other.into(),
+            other => return other.into(),
+        };
+        Failure::input(format!("{}: the column {:?} {what}", path.display(), table.columns[at]), next)
     };
     let parts = match &label {
         Some(column) if wish.sites.is_some() => {
@@ -187,12 +190,8 @@ pub(super) fn from_file(wish: &Wish<'_>, path: &Path, mut rules: RowRules) -> Re
         ));
     }
     let column = |at: usize| {
-        let ranged = wish.columns.iter().find_map(|wanted| match wanted {
-            Wanted::Number(column) if column.name == table.columns[at] => Some(column.clone()),
-            _ => None,
-        });
-        if let Some(ranged) = ranged {
-            return Ok(ranged);
+        if let Some(ranged) = wish.ranged(&table.columns[at]) {
+            return Ok(ranged.clone());
         }
         let own = Rows::new(rows.iter().map(|row| row[at]).collect(), 1)?;
         let around = Domain::around(&own, Scaling::Box).map_err(|e| unusable(e, at))?;

@@ -152,11 +152,6 @@ impl ResultErrors {
     fn drown(&mut self, pointer: String) {
         self.not_distinguishable_from_noise.push(pointer);
     }
-
-    /// Whether the number at this place of the result is not to be shown.
-    pub fn hides(&self, pointer: &str) -> bool {
-        self.not_distinguishable_from_noise.iter().any(|hidden| hidden == pointer)
-    }
 }
 
 /// What noise drowns in a curve over K, given the deviation of the objective's noise at each K.

@@ -4,6 +4,8 @@
 //! Everything is signed as text, byte for byte. A file that is not exactly the text that this module prints is refused, so that no
 //! byte of it is left over that nobody signed.
 
+use std::sync::LazyLock;
+
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 use veilsum_cluster::Domain;
@@ -30,55 +32,13 @@ pub const MAX_FILE: usize = 128 << 20;
 pub const OWN: [&str; 8] =
     ["departures", "errors", "n_total", "n_total_from", "pooled", "software", "traffic", "warnings"];
 
-/// All members of a result; what is there in which run, `protocol/schemas/result.schema.json` says.
-pub const MEMBERS: [&str; 46] = [
-    "categories",
-    "centres",
-    "centres_box",
-    "cohort",
-    "columns",
-    "converged",
-    "curve",
-    "departures",
-    "description",
-    "deviations",
-    "ended_early",
-    "errors",
-    "federation",
-    "findings",
-    "format",
-    "history",
-    "indices",
-    "indices_cohort",
-    "k",
-    "m",
-    "mass",
-    "method",
-    "missing",
-    "model_digest",
-    "n_total",
-    "n_total_from",
-    "not_shown",
-    "objective",
-    "objective_per_row",
-    "plan_hash",
-    "pooled",
-    "privacy",
-    "profile",
-    "questions",
-    "release",
-    "roster_hash",
-    "rounds",
-    "run",
-    "sizes",
-    "software",
-    "stability",
-    "standardisation",
-    "traffic",
-    "warnings",
-    "weight",
-    "wire_version",
-];
+/// Whether a result may have this member; what is there in which run, `protocol/schemas/result.schema.json` says.
+pub fn is_member(key: &str) -> bool {
+    static SCHEMA: LazyLock<Value> = LazyLock::new(|| {
+        serde_json::from_str(include_str!("../../../protocol/schemas/result.schema.json")).unwrap_or_default()
+    });
+    key != SIGNATURES && SCHEMA["properties"].get(key).is_some()
+}
 
 /// Labels of what is signed ([RES-3], [RES-4]), and of the digest of a model's file.
 const RESULT: &str = "result";
@@ -112,12 +72,16 @@ pub struct By {
     pub signature: String,
 }
 
-#[derive(Serialize, Deserialize)]
+/// The signatures on a file, as it ends with them.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Signatures {
-    written_by: String,
-    file: String,
-    result: Vec<By>,
+pub struct Signatures {
+    /// Name of the party that wrote it.
+    pub written_by: String,
+    /// Its signature on all of it, hexadecimal.
+    pub file: String,
+    /// Those on the text that all parties sign.
+    pub result: Vec<By>,
 }
 
 /// The text that all parties sign, and who has signed it.
@@ -324,7 +288,7 @@ impl About<'_> {
             let what = format!("it is of the format {:?}, this software reads {FORMAT:?}", clean(said("format")));
             return Err(Failure::input(what, OTHER));
         }
-        if let Some(key) = fields.keys().find(|key| !MEMBERS.contains(&key.as_str())) {
+        if let Some(key) = fields.keys().find(|key| !is_member(key)) {
             let what = format!("it has a member {:?} that this software does not know", clean(key));
             return Err(Failure::input(what, OTHER));
         }

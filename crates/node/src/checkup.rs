@@ -404,48 +404,27 @@ pub fn firewall(roster: &Roster, me: PartyId, proxy: Option<&Proxy>) -> Vec<Rule
         PartyId::Coordinator => format!("all sites and {}", roster.intermediary.name),
         _ => "all sites".to_owned(),
     };
+    let mut rule = |direction, [from, to]: [&str; 2], port, protocol, why: String| {
+        rules.push(Rule { direction, from: from.into(), to: to.into(), port, protocol, why });
+    };
     let own = roster.member(me).filter(|_| !matches!(me, PartyId::Site(_)));
     if let Some(port) = own.and_then(|own| Some(own.address.parse::<Address>().ok()?.port())) {
-        let rule = |protocol, why: &str| Rule {
-            direction: "in",
-            from: from.clone(),
-            to: HERE.into(),
-            port,
-            protocol,
-            why: why.into(),
-        };
-        rules.push(rule("UDP", "QUIC: questions and masked answers"));
-        rules.push(rule("TCP", "TLS 1.3: the same for whom UDP does not pass"));
+        rule("in", [&from, HERE], port, "UDP", "QUIC: questions and masked answers".into());
+        rule("in", [&from, HERE], port, "TCP", "TLS 1.3: the same for whom UDP does not pass".into());
     }
     let mut names = false;
     for peer in dialled(roster, me) {
-        let Ok(address) = peer.address.parse::<Address>() else { continue };
+        let (Ok(address), name) = (peer.address.parse::<Address>(), &peer.name) else { continue };
         names |= address.host().parse::<IpAddr>().is_err();
-        let rule = |to: &Address, protocol, why: String| Rule {
-            direction: "out",
-            from: HERE.into(),
-            to: to.host().into(),
-            port: to.port(),
-            protocol,
-            why,
-        };
-        rules.push(rule(&address, "UDP", format!("QUIC to {}: questions and masked answers", peer.name)));
+        let mut out = |to: &Address, protocol, why| rule("out", [HERE, to.host()], to.port(), protocol, why);
+        out(&address, "UDP", format!("QUIC to {name}: questions and masked answers"));
         match proxy.filter(|proxy| proxy.serves(&address)) {
-            Some(proxy) => {
-                rules.push(rule(proxy.address(), "TCP", format!("HTTP proxy: CONNECT {address} to {}", peer.name)))
-            }
-            None => rules.push(rule(&address, "TCP", format!("TLS 1.3 to {}, where UDP does not pass", peer.name))),
+            Some(proxy) => out(proxy.address(), "TCP", format!("HTTP proxy: CONNECT {address} to {name}")),
+            None => out(&address, "TCP", format!("TLS 1.3 to {name}, where UDP does not pass")),
         }
     }
     if names {
-        rules.push(Rule {
-            direction: "out",
-            from: HERE.into(),
-            to: "the name server".into(),
-            port: 53,
-            protocol: "UDP",
-            why: "to look up the names above".into(),
-        });
+        rule("out", [HERE, "the name server"], 53, "UDP", "to look up the names above".into());
     }
     rules
 }

@@ -113,12 +113,7 @@ fn write_openings(path: &Path, openings: Option<&[u8]>) -> Result<Option<PathBuf
 
 /// Where a site's result stands: beside its model, as `result.json` beside `model.json`.
 pub fn beside(model: &Path) -> PathBuf {
-    let name = model.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
-    let name = match name.strip_prefix("model") {
-        Some(rest) => format!("result{rest}"),
-        None => format!("{}-result.json", model.file_stem().unwrap_or_default().to_string_lossy()),
-    };
-    model.with_file_name(name)
+    tables::sibling(model, "model", "result", "json")
 }
 
 /// Writes what a site knows of the result at `path`, signed by it: all that the coordinator does but the row count where it runs a
@@ -153,7 +148,7 @@ pub fn write_site(
 
 /// Where the openings of a result stand: beside it, as `openings.bin` beside `result.json`.
 pub fn openings_beside(result: &Path) -> PathBuf {
-    tables::beside(result, "openings", "bin")
+    tables::sibling(result, "result", "openings", "bin")
 }
 
 /// The result as its file says it, as far as it may be shown.

@@ -362,21 +362,12 @@ impl GuestList {
     /// # Errors
     /// A sentence for the operator.
     pub fn answered(&mut self, party: &str, reply: &Reply, fresh: Nonce, now: u64) -> Result<(), String> {
-        let (coordinator, guest) =
-            (self.coordinator.key, self.guest(party).ok_or("nobody was invited under this name")?);
-        let (role, invitation) = (guest.role, guest.invitation);
+        let guest = self.guest(party).ok_or("nobody was invited under this name")?.clone();
+        let (coordinator, role, invitation) = (self.coordinator.key, guest.role, guest.invitation);
         if reply.token.hash() != invitation || !reply.is_for(coordinator, party, role) {
             return Err("this is the answer to another invitation, or its own key did not sign it [JOI-8]".into());
         }
-        let meeting = Meeting {
-            coordinator,
-            joiner: reply.key,
-            invitation,
-            party: party.into(),
-            role,
-            address: reply.address.clone(),
-        };
-        let commitment = meeting.commitment(&reply.nonce);
+        let commitment = self.meeting(&guest, reply.key, &reply.address).commitment(&reply.nonce);
         let knocked = Knocked { key: reply.key, address: reply.address.clone(), commitment, nonce: fresh, shown: None };
         self.knock(&invitation, knocked, (party, role), now)?;
         self.show(&invitation, reply.nonce)?;

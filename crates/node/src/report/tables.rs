@@ -14,7 +14,7 @@ use crate::{error::Failure, files};
 pub(super) fn write(result: &Path, told: &Told) -> Result<Vec<PathBuf>, Failure> {
     let mut written = Vec::new();
     for (name, lines) in [("centres", centres(told)), ("profile", profile(told)), ("curve", curve(told))] {
-        let path = beside(result, name, "csv");
+        let path = sibling(result, "result", name, "csv");
         if lines.len() < 2 {
             let _ = std::fs::remove_file(&path);
             continue;
@@ -31,12 +31,12 @@ pub(super) fn write(result: &Path, told: &Told) -> Result<Vec<PathBuf>, Failure>
     Ok(written)
 }
 
-/// A file beside a result, as `NAME.EXTENSION` beside `result.json`.
-pub(super) fn beside(result: &Path, name: &str, extension: &str) -> PathBuf {
-    let of = result.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
-    result.with_file_name(match of.strip_prefix("result").and_then(|rest| rest.strip_suffix(".json")) {
-        Some(rest) => format!("{name}{rest}.{extension}"),
-        None => format!("{}-{name}.{extension}", result.file_stem().unwrap_or_default().to_string_lossy()),
+/// A file beside a run's, as `TO.EXTENSION` beside `FROM.json`; where that has another name, its own name comes first.
+pub(super) fn sibling(file: &Path, from: &str, to: &str, extension: &str) -> PathBuf {
+    let stem = file.file_stem().unwrap_or_default().to_string_lossy();
+    file.with_file_name(match stem.strip_prefix(from) {
+        Some(rest) => format!("{to}{rest}.{extension}"),
+        None => format!("{}-{to}.{extension}", stem.strip_suffix("-result").unwrap_or(&stem)),
     })
 }
 

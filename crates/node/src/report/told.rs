@@ -11,6 +11,7 @@ use crate::{
     description::Description,
     model::Early,
     result::{ColumnProfile, Departure},
+    signed::Signatures,
     traffic::Count,
 };
 
@@ -279,19 +280,4 @@ pub(super) struct Doubt {
 pub(super) struct Pooled {
     pub(super) what: String,
     pub(super) max_abs_diff: Maybe,
-}
-
-#[derive(Debug, Clone, Default, Deserialize)]
-#[serde(default)]
-pub(super) struct Signatures {
-    pub(super) written_by: String,
-    pub(super) result: Vec<By>,
-}
-
-#[derive(Debug, Clone, Default, Deserialize)]
-#[serde(default)]
-pub(super) struct By {
-    pub(super) party: String,
-    /// Of a site the link of its ledger's last entry.
-    pub(super) ledger: Option<String>,
 }

@@ -12,11 +12,11 @@ use crate::{
     app_messages::clean,
     cost::{Cost, counted},
     report::{
-        told::{Release, Signatures, Told},
+        told::{Release, Told},
         totals::totals_tell,
     },
     result::Departure,
-    signed,
+    signed::{self, Signatures},
     traffic::Count,
 };
 

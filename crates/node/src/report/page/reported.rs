@@ -4,24 +4,20 @@ use std::path::{Path, PathBuf};
 
 use serde_json::Value;
 
-use crate::report::told::Told;
+use crate::report::{tables, told::Told};
 use crate::{
     agreed::Federation,
+    app_messages::clean,
     documents::{self, Columns},
     error::Failure,
     files,
     model::{FORMAT as MODEL_FORMAT, Model},
     report,
-    signed::{About, MEMBERS, OWN, SIGNATURES, model_digest},
+    signed::{About, FORMAT, OWN, SIGNATURES, is_member, model_digest},
 };
 
 /// Bytes of a result that are read.
 const MAX_RESULT: usize = 128 << 20;
-/// What results say of their form, before the number of it.
-const FORMAT: &str = "veilsum-result/";
-/// The form that is read here; files of earlier versions name none.
-const VERSION: &str = "1";
-
 /// A result with all that lies beside it.
 pub struct Reported {
     /// The file that names the report: the result, or the model where there is no result.
@@ -63,7 +59,7 @@ impl Reported {
         }
         let beside = match is_model {
             true => file.clone(),
-            false => model_beside(&file),
+            false => tables::sibling(&file, "result", "model", "json"),
         };
         let mut unused = Vec::new();
         let model = match beside.is_file() {
@@ -167,14 +163,8 @@ impl Reported {
 
     /// Where the report belongs: beside the result, as `report.html` beside `result.json`.
     pub fn place(&self) -> PathBuf {
-        let stem = stem_of(&self.of);
-        let name = match (stem.strip_prefix("result"), stem.strip_suffix("-result"), stem.strip_prefix("model")) {
-            (Some(rest), ..) => format!("report{rest}.html"),
-            (_, Some(before), _) => format!("{before}-report.html"),
-            (.., Some(rest)) => format!("report{rest}.html"),
-            _ => format!("{stem}-report.html"),
-        };
-        self.of.with_file_name(name)
+        let from = if self.told.is_model { "model" } else { "result" };
+        tables::sibling(&self.of, from, "report", "html")
     }
 }
 
@@ -206,25 +196,16 @@ fn parsed(file: &Path) -> Result<(Value, Vec<u8>), Failure> {
 }
 
 fn told(file: &Path, value: &Value, bytes: &[u8]) -> Result<Told, Failure> {
-    if let Some(format) = value.get("format") {
-        let named = format.as_str().unwrap_or_default();
-        match named.strip_prefix(FORMAT) {
-            Some(VERSION) => {}
-            Some(other) => {
-                return Err(Failure::input(
-                    format!(
-                        "{}: its form is {FORMAT}{}, and this program reads {FORMAT}{VERSION}",
-                        file.display(),
-                        crate::app_messages::clean(other)
-                    ),
-                    "make the report with the veilsum of the run; the result names it under `software`",
-                ));
-            }
-            None => return Err(none_of_ours(file, format!("its form is {format}"))),
-        }
+    let format = clean(value["format"].as_str().unwrap_or_default());
+    if format != FORMAT {
+        let what = format!("its form is {format:?}, and this program reads {FORMAT}");
+        let made = format.starts_with("veilsum-result/");
+        let by_another = "make the report with the veilsum of the run; the result names it under `software`";
+        let none = none_of_ours(file, what);
+        return Err(if made { Failure { advice: by_another.into(), ..none } } else { none });
     }
     let mut told: Told = serde_json::from_slice(bytes).map_err(|e| none_of_ours(file, e))?;
-    let known = |key: &String| MEMBERS.contains(&key.as_str()) || key == SIGNATURES;
+    let known = |key: &String| is_member(key) || key == SIGNATURES;
     told.later = value.as_object().is_some_and(|members| !members.keys().all(known));
     told.own = OWN.into_iter().filter(|key| value.get(key).is_some()).collect();
     let d = told.columns.len();
@@ -260,23 +241,6 @@ fn of_model(model: &Model) -> Told {
         ended_early: model.ended_early.clone(),
         plan_hash: model.plan.clone(),
         ..Told::default()
-    }
-}
-
-fn stem_of(file: &Path) -> String {
-    file.file_stem().map(|stem| stem.to_string_lossy().into_owned()).unwrap_or_default()
-}
-
-/// The model beside a result, as `model.json` beside `result.json`.
-fn model_beside(result: &Path) -> PathBuf {
-    let stem = stem_of(result);
-    match (stem.strip_prefix("result"), stem.strip_suffix("-result")) {
-        (Some(rest), _) => result.with_file_name(format!("model{rest}.json")),
-        (None, Some(before)) => {
-            let plain = result.with_file_name(before);
-            if plain.is_file() { plain } else { result.with_file_name(format!("{before}.json")) }
-        }
-        (None, None) => result.with_file_name("model.json"),
     }
 }
 
