@@ -52,7 +52,7 @@ fn a_site_that_never_came_is_said_to_be_absent_and_not_to_have_left() {
     let counter = start(&p.intermediary(&QUICK));
     let sites: Vec<_> = [1, 2].map(|i| start(&p.client(i, &[]))).into();
     let told = lead.wait(LIMIT).expect(6);
-    assert!(error_of(&told.stderr).contains("not there: site-3"), "{}", told.stderr);
+    assert!(error_of(&told.stderr).contains("not there: site-3 (never connected)"), "{}", told.stderr);
     for text in [told.text()].into_iter().chain(sites.into_iter().map(|site| site.wait(LIMIT).text())) {
         assert!(!text.contains("left the run") && text.contains("not there: site-3"), "{text}");
     }

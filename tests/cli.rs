@@ -2,9 +2,7 @@
 
 use std::{
     fs,
-    path::PathBuf,
     process::{Command, Output},
-    sync::atomic::{AtomicU32, Ordering},
 };
 
 use serde_json::Value;
@@ -14,21 +12,18 @@ use veilsum_node::{
     files::Existing,
 };
 use veilsum_proto::identity::Identity;
+use veilsum_testkit::program::Folder;
 
 /// Stands in every file of rows; no output may show it, but for `assign`, which shows no values of rows either.
 const SECRET: &str = "7.3313371";
 const ROWS: &str = "x,y,label\n7.3313371,0.5,a\n1.5,-2.25,b\n9.0,4.0,a\n";
 
 /// A folder of its own for one test, removed at its end.
-struct Place(PathBuf);
+struct Place(Folder);
 
 impl Place {
     fn empty() -> Place {
-        static NEXT: AtomicU32 = AtomicU32::new(0);
-        let unique = NEXT.fetch_add(1, Ordering::Relaxed);
-        let path = std::env::temp_dir().join(format!("veilsum-cli-{}-{unique}", std::process::id()));
-        fs::create_dir_all(&path).unwrap();
-        Place(path)
+        Place(Folder::fresh())
     }
 
     /// Five parties, a roster, a plan and rows.
@@ -36,7 +31,7 @@ impl Place {
         let w = Place::empty();
         let aggregators = [("hub", "127.0.0.1:7700"), ("counter", "127.0.0.1:7701")];
         let sites = ["site-1", "site-2", "site-3"].map(str::to_owned);
-        found(&w.0, "fed", aggregators, &sites).unwrap();
+        found(&w.0.0, "fed", aggregators, &sites).unwrap();
         w.ok(&format!("{MAKE_PLAN} --k 3"));
         w.write("rows.csv", ROWS);
         w
@@ -49,7 +44,7 @@ impl Place {
             0 => part.split_whitespace().collect(),
             _ => vec![part],
         });
-        command.current_dir(&self.0).args(words).output().unwrap()
+        command.current_dir(&self.0.0).args(words).output().unwrap()
     }
 
     fn ok(&self, line: &str) -> String {
@@ -97,19 +92,13 @@ impl Place {
     }
 
     fn write(&self, name: &str, text: &str) {
-        fs::write(self.0.join(name), text).unwrap();
+        self.0.write(name, text);
     }
 
     fn change(&self, name: &str, from: &str, to: &str) {
-        let text = fs::read_to_string(self.0.join(name)).unwrap();
+        let text = fs::read_to_string(self.0.0.join(name)).unwrap();
         assert!(text.contains(from), "{name} lacks {from}");
         self.write(name, &text.replacen(from, to, 1));
-    }
-}
-
-impl Drop for Place {
-    fn drop(&mut self) {
-        let _ = fs::remove_dir_all(&self.0);
     }
 }
 
@@ -155,7 +144,7 @@ fn from_keys_to_memberships() {
     let sum: f64 = value["rows"][0]["memberships"].as_array().unwrap().iter().map(|u| u.as_f64().unwrap()).sum();
     assert!((sum - 1.0).abs() < 1e-12);
     w.ok("assign --model model.json --data rows.csv --out u.csv");
-    let written = fs::read_to_string(w.0.join("u.csv")).unwrap();
+    let written = fs::read_to_string(w.0.0.join("u.csv")).unwrap();
     assert!(written.starts_with("membership_0,membership_1,outside_box,cluster\n") && written.lines().count() == 4);
     assert_eq!(w.ok("assign --model model.json --data rows.csv").trim_end(), written.trim_end());
     // How the centres came about is said beside the memberships.
@@ -224,7 +213,7 @@ fn a_plan_that_was_changed_by_hand_is_proved_and_signed_again() {
     let told = w.ok(&format!("{CHECK} --sign --key hub.key"));
     assert!(told.contains("written; send it to every party") && told.contains("K = 2"), "{told}");
     assert_ne!(w.json(CHECK)["fingerprint"], before);
-    let text = fs::read_to_string(w.0.join("plan.toml")).unwrap();
+    let text = fs::read_to_string(w.0.0.join("plan.toml")).unwrap();
     assert!(text.contains("# Fuzzifier, above 1") && text.contains("# The largest K that is tried"), "{text}");
     w.change("plan.toml", "m = 2.0", "m = 1.0");
     w.fails(&format!("{CHECK} --sign --key hub.key"), 3, &["plan.toml", "fuzzifier"]);
@@ -239,8 +228,8 @@ fn only_the_coordinator_signs() {
     let w = Place::ready();
     w.fails(&format!("{MAKE_PLAN} --k 3").replace("hub.key", "counter.key"), 3, &["counter.key", "hub"]);
     // A roster that another key signed: the signature of one under the other's name.
-    let (mallory, _) = load_identity(w.0.join("site-1.key")).unwrap();
-    let (hub, _) = load_identity(w.0.join("hub.key")).unwrap();
+    let (mallory, _) = load_identity(w.0.0.join("site-1.key")).unwrap();
+    let (hub, _) = load_identity(w.0.0.join("hub.key")).unwrap();
     w.change("roster.toml", &hub.public().to_string(), &mallory.public().to_string());
     w.fails("verify roster.toml", 3, &["roster.toml"]);
 }
@@ -251,7 +240,7 @@ fn more_than_a_thousand_sites_are_refused_with_the_page_that_says_why() {
     const WHY: [&str; 4] = ["1001 sites", "at most 1000", "docs/src/decisions.md", "ROS-1"];
     let w = Place::ready();
     // A file that was made by something else.
-    let file = fs::read_to_string(w.0.join("roster.toml")).unwrap();
+    let file = fs::read_to_string(w.0.0.join("roster.toml")).unwrap();
     let last = file.rfind("[[site]]").expect("a site");
     w.write("roster.toml", &format!("{file}{}", format!("\n{}", &file[last..]).repeat(998)));
     w.fails("verify roster.toml", 3, &[&["roster.toml"], &WHY[..]].concat());
@@ -261,12 +250,12 @@ fn more_than_a_thousand_sites_are_refused_with_the_page_that_says_why() {
 fn keys_must_be_known_single_and_private() {
     let w = Place::ready();
     let stranger = Identity::from_seed(&[5; 32]);
-    write_key(w.0.join("stranger.key"), "stranger", &stranger, Existing::Refuse).unwrap();
+    write_key(w.0.0.join("stranger.key"), "stranger", &stranger, Existing::Refuse).unwrap();
     w.fails(&OWN.replace("site-2.key", "stranger.key"), 3, &["not on the roster", "fed", "hub"]);
     #[cfg(unix)]
     {
         use std::os::unix::fs::PermissionsExt;
-        fs::set_permissions(w.0.join("site-2.key"), fs::Permissions::from_mode(0o644)).unwrap();
+        fs::set_permissions(w.0.0.join("site-2.key"), fs::Permissions::from_mode(0o644)).unwrap();
         w.fails(OWN, 3, &["site-2.key", "chmod 600"]);
     }
 }
@@ -274,7 +263,7 @@ fn keys_must_be_known_single_and_private() {
 #[test]
 fn plans_that_cannot_be_used_are_not_made() {
     let w = Place::ready();
-    let before = fs::read(w.0.join("plan.toml")).unwrap();
+    let before = fs::read(w.0.0.join("plan.toml")).unwrap();
     let make = |options: &str, code, culprits: &[&str]| w.fails(&format!("{MAKE_PLAN} {options}"), code, culprits);
     make("--k 201", 2, &["K = 201", "min_total_rows"]);
     make("--k 3 --set m=1", 2, &["fuzzifier"]);
@@ -294,7 +283,7 @@ fn plans_that_cannot_be_used_are_not_made() {
     make("--k 2 --set init=start.csv", 3, &["start.csv, line 2"]);
     w.write("start.csv", "0.1,0.2\n0.3,0.4\n");
     make("--k 3 --set init=start.csv", 2, &["expected 3 centres, found 2"]);
-    assert_eq!(fs::read(w.0.join("plan.toml")).unwrap(), before, "a refused plan replaced a good one");
+    assert_eq!(fs::read(w.0.0.join("plan.toml")).unwrap(), before, "a refused plan replaced a good one");
     w.ok(&format!("{MAKE_PLAN} --k 2 --set init=start.csv"));
 }
 
@@ -317,7 +306,7 @@ fn a_plan_that_hides_persons_is_for_sites_that_cut_their_rows() {
     w.write("site.toml", "[rows]\nperson = \"label\"\nrows_per_person = 2\n");
     let said = w.own();
     assert!(said.contains("answers the whole plan") && said.contains("2² = 4 times"), "{said}");
-    assert_eq!(fs::read(w.0.join("site-2.key.persons")).unwrap().len(), 32);
+    assert_eq!(fs::read(w.0.0.join("site-2.key.persons")).unwrap().len(), 32);
     // What a site says wrongly of its rows stops it before anything leaves, and shows no value.
     w.write("site.toml", "[rows]\nperson = \"patient\"\n");
     w.fails(OWN, 3, &["no column is called \"patient\"", "rows.person"]);
@@ -337,7 +326,7 @@ fn every_method_makes_a_plan_that_says_what_it_asks() {
         ("--k 3 --set indices=all", "fcm", vec!["vectors = true"]),
     ] {
         w.ok(&format!("{MAKE_PLAN} {options}"));
-        let shown = fs::read_to_string(w.0.join("plan.toml")).unwrap();
+        let shown = fs::read_to_string(w.0.0.join("plan.toml")).unwrap();
         for said in said {
             assert!(shown.contains(said), "{options} does not show {said}\n{shown}");
         }
@@ -417,7 +406,7 @@ fn rows_that_cannot_be_used_are_named_without_their_values() {
     bad("x,y\n1,1e999\n", &["rows.csv, line 2", "\"y\""]);
     bad("x,y\n", &["rows.csv"]);
     bad("", &["rows.csv", "empty"]);
-    fs::remove_file(w.0.join("rows.csv")).unwrap();
+    fs::remove_file(w.0.0.join("rows.csv")).unwrap();
     w.fails(OWN, 3, &["rows.csv"]);
     w.write("rows.csv", ROWS);
     // A plan that allows a site fewer rows than it may hold.

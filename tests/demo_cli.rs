@@ -3,8 +3,8 @@
 
 use serde_json::Value;
 use veilsum_testkit::{
-    data::shared,
-    in_process::{matrix, max_difference},
+    data::{matrix, shared},
+    in_process::max_difference,
     program::{Ended, Folder, veilsum},
 };
 

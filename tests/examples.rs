@@ -4,7 +4,7 @@ use std::{path::Path, process::Command};
 
 use veilsum_testkit::program::{Folder, binary, free_port};
 
-const ROOT: &str = env!("CARGO_MANIFEST_DIR");
+use crate::source::{ROOT, files, read};
 
 /// Three hospitals found a federation, on paper and over the network, and verify what came of it.
 #[test]
@@ -48,15 +48,8 @@ fn the_rows_of_the_hospitals() {
 /// What a page beside an example shows is no command: it is read, and other tests run the programs.
 #[test]
 fn pages_of_examples_carry_no_commands() {
-    let mut folders = vec![Path::new(ROOT).join("examples")];
-    while let Some(folder) = folders.pop() {
-        for entry in std::fs::read_dir(&folder).expect("a folder").map(|entry| entry.expect("an entry").path()) {
-            if entry.is_dir() {
-                folders.push(entry);
-            } else if entry.extension().is_some_and(|end| end == "md") {
-                let text = std::fs::read_to_string(&entry).expect("a page");
-                assert!(!text.contains("```sh") && !text.contains("\n    $ "), "{}", entry.display());
-            }
-        }
+    for page in files("examples", ".md") {
+        let text = read(&page);
+        assert!(!text.contains("```sh") && !text.contains("\n    $ "), "{page}");
     }
 }

@@ -98,7 +98,13 @@ fn against_plain_sums(drops: &[Lost]) -> (LoopbackRun, RunResult) {
     for (site, report) in run.sites.iter().enumerate() {
         let left = drops.iter().any(|(s, ..)| *s == site);
         match report {
-            Ok(report) => assert!(!left && report.model.is_some(), "{}", name(site)),
+            Ok(report) => {
+                assert!(!left && report.model.is_some(), "{}", name(site));
+                // Each number names the cohort that it is over, and so does a site's own copy.
+                let own = report.result.as_ref().expect("its own result");
+                assert_eq!((&own.cohort, &own.indices_cohort), (&result.cohort, &result.indices_cohort));
+                assert_eq!((own.n_total, own.n_total_from), (result.n_total, result.n_total_from), "{drops:?}");
+            }
             Err(failure) => assert!(left && failure.code == Code::Denied, "{}: {failure}", name(site)),
         }
     }

@@ -6,7 +6,10 @@ use std::{
     time::{Duration, Instant},
 };
 
-use tokio::{sync::oneshot, task::AbortHandle};
+use tokio::{
+    sync::oneshot,
+    task::{AbortHandle, JoinHandle},
+};
 use veilsum_cluster::{
     Algorithm, Clusters, Rows,
     method::{Candidates, Seeding},
@@ -14,6 +17,7 @@ use veilsum_cluster::{
 };
 use veilsum_node::{
     app_messages::{Count, CountReady, JudgeRequest},
+    error::Failure,
     loopback::{LOOPBACK_TIMING, View},
     plan::{Column, Judge, PlanSpec},
     question::Question,
@@ -22,7 +26,7 @@ use veilsum_node::{
         aggregator_host::{AggregatorHost, HostConfig, HostEvent},
         client::{self, ClientConfig},
         dial::Line,
-        server::{self},
+        server::{self, RunResult},
     },
 };
 use veilsum_proto::{
@@ -267,6 +271,25 @@ fn noi_2_noise_is_new_in_every_session_of_a_plan() {
 
 // ---- an intermediary that asks what it likes ------------------------------------------------------------------------
 
+/// The real coordinator, and the test in the intermediary's place.
+struct Played {
+    server: JoinHandle<Result<RunResult, Failure>>,
+    coordinator: SocketAddr,
+    link: Line,
+    hub: AggregatorHost,
+}
+
+impl Played {
+    async fn by(cast: &Cast) -> Played {
+        let (bound, address) = oneshot::channel();
+        let server = tokio::spawn(server::run(cast.server(LOOPBACK_TIMING, bound)));
+        let coordinator = address.await.unwrap();
+        let (me, patience) = (cast.party(1), Duration::from_secs(20));
+        let link = Line::connect(&me, PartyId::Coordinator, &coordinator.into(), patience).await.unwrap();
+        Played { server, coordinator, link, hub: hub(cast, PartyId::Intermediary, LOOPBACK_TIMING).await }
+    }
+}
+
 /// [JRN-4], [RND-8]: an intermediary that went away may come back to the deck that a site holds, until the coordinator ends the
 /// run: then nothing of it stays on disk.
 #[test]
@@ -280,13 +303,7 @@ fn a_run_that_ended_without_its_intermediary_leaves_no_secrets() {
         files.map(|path| std::fs::metadata(path).unwrap().len().saturating_sub(16)).collect()
     };
     run(async {
-        let (bound, address) = oneshot::channel();
-        let server = tokio::spawn(server::run(cast.server(LOOPBACK_TIMING, bound)));
-        let coordinator = address.await.unwrap();
-        let patience = Duration::from_secs(20);
-        let me = cast.party(1);
-        let mut link = Line::connect(&me, PartyId::Coordinator, &coordinator.into(), patience).await.unwrap();
-        let mut hub = hub(&cast, PartyId::Intermediary, LOOPBACK_TIMING).await;
+        let Played { server, coordinator, mut link, mut hub } = Played::by(&cast).await;
         let site = |(i, (_, rows)): (usize, (String, Rows))| {
             let config = cast.site(i, &rows, coordinator, hub.address().unwrap());
             let (state, patience) = (Some(state(i)), Duration::from_secs(2));
@@ -316,20 +333,14 @@ fn a_run_that_ended_without_its_intermediary_leaves_no_secrets() {
 fn app_2_an_intermediary_that_is_killed_before_its_word_counts_again() {
     let cast = cast(&fcm(2), SIZES.len(), |_| {}).unwrap();
     run(async {
-        let (bound, address) = oneshot::channel();
-        let server = tokio::spawn(server::run(cast.server(LOOPBACK_TIMING, bound)));
-        let coordinator = address.await.unwrap();
-        let patience = Duration::from_secs(20);
-        let me = cast.party(1);
-        let mut link = Line::connect(&me, PartyId::Coordinator, &coordinator.into(), patience).await.unwrap();
-        let mut first = hub(&cast, PartyId::Intermediary, LOOPBACK_TIMING).await;
+        let Played { server, coordinator, mut link, hub: mut first } = Played::by(&cast).await;
         let at = first.address().unwrap();
         let view = View::default();
         let _tasks = Tasks(sites(&cast, coordinator, at, &view));
         assert!(answered(&mut first, &Question::CountRows, 1).await);
         drop(first);
         let mut second = loop {
-            let (party, role, timing) = (me.clone(), PartyId::Intermediary, LOOPBACK_TIMING);
+            let (party, role, timing) = (cast.party(1), PartyId::Intermediary, LOOPBACK_TIMING);
             // The port is free once the first one's tasks have ended.
             match AggregatorHost::open(HostConfig { party, role, timing, slots: 4, state: None }, at.into()).await {
                 Ok(hub) => break hub,
@@ -355,14 +366,7 @@ fn the_intermediary_cannot_put_one_judgement_in_two_forms() {
     work.judge = Judge::Intermediary;
     let cast = cast(&work, SIZES.len(), |_| {}).unwrap();
     run(async {
-        let (bound, address) = oneshot::channel();
-        let config = cast.server(LOOPBACK_TIMING, bound);
-        let server = tokio::spawn(server::run(config));
-        let coordinator = address.await.unwrap();
-        let patience = Duration::from_secs(20);
-        let me = cast.party(1);
-        let mut link = Line::connect(&me, PartyId::Coordinator, &coordinator.into(), patience).await.unwrap();
-        let mut hub = hub(&cast, PartyId::Intermediary, LOOPBACK_TIMING).await;
+        let Played { server, coordinator, mut link, mut hub } = Played::by(&cast).await;
         let mut tasks = Tasks(sites(&cast, coordinator, hub.address().unwrap(), &View::default()));
         tasks.0.push(server.abort_handle());
         assert!(answered(&mut hub, &Question::CountRows, 1).await);

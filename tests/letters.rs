@@ -1,30 +1,21 @@
 //! A whole federation whose roles have no I/O: letters, carried by the test, in any order, twice, or not at all.
 
-use std::{collections::BTreeMap, sync::Arc, time::Duration};
+use std::{collections::BTreeMap, time::Duration};
 
+use tokio::sync::oneshot;
 use veilsum_cluster::{method::Seeding, random::Stream};
 use veilsum_node::{
     by_hand::ByHand,
     carrier::{Letter, PeerKey, letters},
-    documents::Federation,
     error::{Code, Failure},
-    loopback::{self, LoopbackSite},
-    random::system_rng,
-    release::Origin,
     role::{
-        client::{self, ClientConfig, ClientReport},
-        config::Party,
-        intermediary::{self, Counted, IntermediaryConfig},
-        server::{self, OnLoss, RunResult, ServerConfig},
+        client::{self, ClientReport},
+        intermediary::{self, Counted},
+        server::{self, RunResult},
     },
 };
-use veilsum_proto::{
-    aggregator::Timing,
-    identity::Identity,
-    plan::Terms,
-    roster::{Member, Roster},
-};
-use veilsum_testkit::in_process;
+use veilsum_proto::{aggregator::Timing, plan::Terms};
+use veilsum_testkit::{cast, in_process};
 
 const TIMING: Timing = Timing { join: 20_000, phase: 2_000, grace: 100, resend: 1_000 };
 
@@ -40,65 +31,27 @@ struct Cast {
 impl Cast {
     /// Three sites, everybody begun.
     fn begin() -> Cast {
-        let sites: Vec<LoopbackSite> =
-            in_process::made_up(&[60, 80, 70], 0.2, 5).into_iter().map(LoopbackSite::from).collect();
+        let sites = in_process::made_up(&[60, 80, 70], 0.2, 5);
         let work = in_process::fcm(in_process::unit_square(), 3, 1e-4, 15, Seeding::Uniform { seed: 4 });
-        let identities: Vec<Arc<Identity>> =
-            (0..sites.len() + 2).map(|_| Arc::new(Identity::generate(&mut system_rng()))).collect();
-        let member = |i: usize, name: &str, address: &str| Member {
-            name: name.into(),
-            key: identities[i].public(),
-            address: address.into(),
-        };
-        let roster = Roster {
-            name: "letters".into(),
-            coordinator: member(0, "hub", "nowhere:1"),
-            intermediary: member(1, "counter", "nowhere:1"),
-            sites: sites.iter().enumerate().map(|(i, site)| member(i + 2, &site.name, "")).collect(),
-        };
-        let terms = Terms { roster: roster.hash(), ..loopback::default_terms(&sites, &work) };
-        let federation = Federation::new(roster, terms).expect("a federation");
-        let keys: Vec<PeerKey> = identities.iter().map(|identity| identity.public().0).collect();
-        let nowhere = || "nowhere:1".parse().expect("an address");
-        let party = |i: usize, carrier| Party { carrier, ..Party::new(identities[i].clone(), federation.clone()) };
+        let names: Vec<&str> = sites.iter().map(|(name, _)| name.as_str()).collect();
+        let most = |terms: &mut Terms| terms.max_rows = 128;
+        let cast = cast::Cast::new(&work, &names, most).expect("a federation");
+        let keys: Vec<PeerKey> = cast.identities.iter().map(|identity| identity.public().0).collect();
+        // Whoever has no I/O dials nobody: letters go by key.
+        let nowhere = cast::ANY;
         let mut post = Vec::new();
         let mut coordinator = ByHand::new(keys[0]).expect("a role");
-        let config = ServerConfig {
-            party: party(0, coordinator.carrier()),
-            entrance: std::net::SocketAddr::from(([127, 0, 0, 1], 1)).into(),
-            without: Vec::new(),
-            timing: TIMING,
-            on_loss: OnLoss::Stop,
-            out: None,
-            state: None,
-            bound: None,
-        };
+        let mut config = cast.server(TIMING, oneshot::channel().0);
+        config.party.carrier = coordinator.carrier();
         post.extend(coordinator.begin(server::run(config)));
         let mut intermediary = ByHand::new(keys[1]).expect("a role");
-        let config = IntermediaryConfig {
-            party: party(1, intermediary.carrier()),
-            listen: ([127, 0, 0, 1], 1).into(),
-            coordinator: nowhere(),
-            timing: TIMING,
-            on_loss: OnLoss::Stop,
-            state: None,
-            bound: None,
-        };
+        let mut config = cast.counter(nowhere, TIMING, oneshot::channel().0);
+        config.party.carrier = intermediary.carrier();
         post.extend(intermediary.begin(intermediary::run(config)));
-        let domain = work.domain().expect("a box");
-        let begun = sites.iter().enumerate().map(|(i, site)| {
+        let begun = sites.iter().enumerate().map(|(i, (_, rows))| {
             let mut role = ByHand::new(keys[i + 2]).expect("a role");
-            let config = ClientConfig {
-                party: party(i + 2, role.carrier()),
-                site: loopback::toy_policy(),
-                rows: Arc::new(site.prepare(&domain, work.out_of_box).expect("rows")),
-                origin: Arc::new(Origin::new(work.names(), site.rows.clone())),
-                coordinator: nowhere(),
-                intermediary: nowhere(),
-                state: None,
-                patience: Duration::from_secs(20),
-                agreed: true,
-            };
+            let mut config = cast.site(i, rows, nowhere, nowhere);
+            config.party.carrier = role.carrier();
             post.extend(role.begin(client::run(config)));
             role
         });

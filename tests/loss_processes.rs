@@ -93,20 +93,6 @@ fn a_killed_coordinator_costs_the_sites_no_result() {
     assert!(most - least <= 1, "{rounds:?}");
 }
 
-/// A site never comes: the coordinator says which.
-#[test]
-fn a_site_that_never_appears_is_named() {
-    let p = Parties::new(&SIZES, &LONG);
-    let waits = ["--phase-timeout", "6", "--grace", "1", "--join-timeout", "5"];
-    let server = start(&p.server(&waits));
-    let intermediary = start(&p.intermediary(&waits));
-    let clients: Vec<Running> = (1..=3).map(|i| start(&p.client(i, &["--join-timeout", "20"]))).collect();
-    let told = server.wait(LIMIT).expect(6);
-    assert!(told.stderr.contains("not there: site-4 (never connected), site-5 (never connected)"), "{}", told.stderr);
-    assert_ne!(intermediary.wait(LIMIT).code, Some(0));
-    clients.into_iter().for_each(|client| assert_ne!(client.wait(LIMIT).code, Some(0)));
-}
-
 /// The intermediary never comes: nothing is asked, for nobody could count the rows of what was given away.
 #[test]
 fn nothing_is_asked_before_the_intermediary_is_there() {

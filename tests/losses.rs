@@ -1,10 +1,7 @@
 //! A loss does not cost the result: what is out when a site is lost, a budget is spent or the coordinator is gone becomes
 //! the result, at the coordinator and at every site ([APP-8]).
 
-use veilsum_cluster::{
-    Algorithm, Outcome, Rows,
-    method::{Seeding, Validity},
-};
+use veilsum_cluster::{Algorithm, Outcome, Rows, method::Seeding};
 use veilsum_node::{error::Code, loopback::LoopbackRun, plan::PlanSpec};
 use veilsum_proto::plan::Terms;
 use veilsum_testkit::{
@@ -97,43 +94,6 @@ fn app_2_a_loss_between_count_and_first_question_takes_the_block() {
     let result = run.result.as_ref().expect("a result");
     assert_eq!((sizes, result.missing.len()), (vec![3; 7], 3));
     assert!(run.counted.as_ref().is_ok_and(|counted| counted.cohort.len() == 6 && !counted.handed_over));
-}
-
-/// A site that is lost between the last questions leaves numbers of two cohorts: each says which one it is over, and what would be
-/// divided by another cohort's rows is left out.
-#[test]
-fn every_number_of_a_result_is_over_one_named_cohort() {
-    let sites = made_up(&SIZES, 0.2, 5);
-    let mut work = PlanSpec::plain(
-        unit_square(),
-        Algorithm::Kmeans { epsilon: 0.0, max_rounds: 30 },
-        3,
-        Seeding::Uniform { seed: 11 },
-    );
-    work.recipe.validity = Validity::everything();
-    let parts = prepared(&work, &sites);
-    let (all, left) = ((0..5).collect::<Vec<usize>>(), vec![0, 1, 3, 4]);
-    let whole = replay(&work, &parts, |_| all.clone());
-    let rows_left = SIZES.iter().sum::<usize>() - SIZES[2];
-    // The last question asks for the validity totals.
-    for lost_at in [whole.questions, whole.questions - 1] {
-        let plain = replay(&work, &parts, |question| if question < lost_at { all.clone() } else { left.clone() });
-        let (run, sizes) =
-            federate_under(sites.clone(), &work, &[(2, Point::BeforeInput, lost_at)], |terms| terms.block_size = 1);
-        assert_eq!(sizes.iter().filter(|n| **n == 4).count() as u32, plain.questions + 1 - lost_at, "{sizes:?}");
-        let result = run.result.as_ref().expect("a result");
-        assert!(max_difference(&result.centres_box, &box_of(&work, &plain)) < 1e-9);
-        let names = |sites: &[usize]| sites.iter().map(|site| format!("site-{}", site + 1)).collect::<Vec<_>>();
-        let own = run.sites[0].as_ref().expect("a site").result.as_ref().expect("its own result");
-        for found in [result, own] {
-            let (cohort, indices_cohort) = (&found.cohort, &found.indices_cohort);
-            let before = lost_at == whole.questions;
-            assert_eq!((cohort, found.n_total), (&names(if before { &all } else { &left }), Some(rows_left as u64)));
-            assert_eq!(*indices_cohort, before.then(|| names(&left)));
-            assert_eq!(found.n_total_from, Some("sum of memberships"));
-            assert_eq!(found.missing, ["site-3"]);
-        }
-    }
 }
 
 /// A site is lost when the centres have come to rest: an early result says so, and which indices are missing.

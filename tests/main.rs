@@ -46,6 +46,9 @@ mod scale;
 mod second_implementation;
 mod service;
 mod signed_results;
+// The other program reads more of it.
+#[allow(dead_code)]
+mod source;
 #[cfg(unix)]
 mod state_files;
 mod status;

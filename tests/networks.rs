@@ -12,7 +12,7 @@ use std::{
 use serde_json::Value;
 use veilsum_testkit::{
     network::{Access, Family, Network},
-    program::{Ended, Folder, Parties, Running, agree, launch, start},
+    program::{Ended, Folder, Parties, Running, agree, end_well, launch, start},
 };
 
 const SIZES: [usize; 3] = [40, 55, 61];
@@ -362,7 +362,7 @@ fn joining_through_a_proxy() {
         .collect();
     let told = done("lead", &["plan", "propose", "--start"]);
     assert!(told.contains("run 1 begins"), "{told}");
-    running.into_iter().for_each(|party| drop(party.wait(LIMIT).expect(0)));
+    end_well(running);
     lobby.until("the end", LIMIT, |log| log.contains("run 1 has ended: 3 clusters"));
     drop(lobby);
     let passed = network.passed("site-2");

@@ -2,8 +2,7 @@
 //! and refuses what does not follow.
 
 use std::{
-    fs,
-    path::{Path, PathBuf},
+    path::Path,
     time::{Duration, Instant},
 };
 
@@ -22,31 +21,17 @@ use veilsum_node::{
     },
 };
 use veilsum_proto::{aggregator, roster::PartyId};
-use veilsum_testkit::cast::{Cast, counted};
-use veilsum_testkit::in_process::{federate, made_up, unit_square};
+use veilsum_testkit::{
+    cast::{Cast, counted},
+    in_process::{federate, made_up, unit_square},
+    program::Folder,
+};
 
 const SIZES: [usize; 4] = [31, 44, 58, 37];
 
 fn work() -> PlanSpec {
     let fcm = Algorithm::Fcm { m: 2.0, epsilon: 0.0, max_rounds: 4 };
     PlanSpec::plain(unit_square(), fcm, 3, Seeding::Uniform { seed: 11 })
-}
-
-/// A folder that goes with the test.
-struct Folder(PathBuf);
-
-impl Folder {
-    fn new(name: &str) -> Folder {
-        let path = std::env::temp_dir().join(format!("veilsum-opening-{name}-{}", std::process::id()));
-        fs::create_dir_all(&path).unwrap();
-        Folder(path)
-    }
-}
-
-impl Drop for Folder {
-    fn drop(&mut self) {
-        let _ = fs::remove_dir_all(&self.0);
-    }
 }
 
 /// A coordinator that puts the method's own questions but for what `change` makes of the question with that number; what
@@ -124,34 +109,24 @@ fn place_a_centre(question: &mut Question) {
 
 #[test]
 fn a_coordinator_that_places_a_centre_is_caught_by_every_site() {
-    let folder = Folder::new("centre");
-    let (_, sites) = against(&folder.0, |number, question| {
-        if number == 3 {
-            place_a_centre(question);
+    for question in [2, 3] {
+        let folder = Folder::fresh();
+        let (_, sites) = against(&folder.0, |number, asked| {
+            if number == question {
+                place_a_centre(asked);
+            }
+        });
+        for site in &sites {
+            let failure = site.as_ref().expect_err("nobody goes on with it");
+            assert_eq!(failure.code, Code::Policy, "{failure:?}");
+            assert!(failure.message.contains("OPN-9") && failure.message.contains("coordinator"), "{failure:?}");
         }
-    });
-    for site in &sites {
-        let failure = site.as_ref().expect_err("nobody goes on with it");
-        assert_eq!(failure.code, Code::Policy, "{failure:?}");
-        assert!(failure.message.contains("OPN-9") && failure.message.contains("coordinator"), "{failure:?}");
     }
 }
 
 #[test]
-fn a_coordinator_that_asks_on_after_the_last_question_is_refused() {
-    let folder = Folder::new("on");
-    // The last question is put a second time, slightly changed, in place of the one before the last: still another one.
-    let (_, sites) = against(&folder.0, |number, question| {
-        if number == 2 {
-            place_a_centre(question);
-        }
-    });
-    assert!(sites.iter().all(Result::is_err));
-}
-
-#[test]
 fn an_honest_run_gives_every_site_its_own_result() {
-    let folder = Folder::new("honest");
+    let folder = Folder::fresh();
     let (federation, sites) = against(&folder.0, |_, _| {});
     // This hub says no last word, so the sites end without a result, and without an accusation.
     assert_eq!(sites.len(), SIZES.len());

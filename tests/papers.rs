@@ -4,8 +4,8 @@
 use veilsum_cluster::{Centres, OutOfBox, Outcome, assign, method::Seeding, metrics};
 use veilsum_node::{plan::PlanSpec, result::RunResult};
 use veilsum_testkit::{
-    data::{DataSet, TABLE_1, shared},
-    in_process::{columns_of, dealt, fcm, federate, matrix, max_difference, replay},
+    data::{DataSet, TABLE_1, matrix, shared},
+    in_process::{columns_of, dealt, fcm, federate, max_difference, replay},
 };
 
 const SITES: usize = 20;

@@ -2,7 +2,7 @@
 //! (SIGKILL) in the middle of one, and parties that do not belong.
 
 use std::{os::unix::fs::PermissionsExt, sync::LazyLock, time::Duration};
-use veilsum_testkit::program::{Parties, Running, fingerprint_of, free_port, start, veilsum};
+use veilsum_testkit::program::{Parties, Running, end_well, fingerprint_of, free_port, start, veilsum};
 
 pub(crate) const SIZES: [usize; 5] = [40, 55, 61, 48, 70];
 pub(crate) const LIMIT: Duration = Duration::from_secs(120);
@@ -110,7 +110,7 @@ fn a_killed_site_is_missed_and_the_run_goes_on() {
     assert_eq!((&result["rounds"], &result["n_total_from"]), (&300.into(), &"sum of memberships".into()));
     assert_eq!(result["n_total"], SIZES.iter().sum::<usize>() - SIZES[2]);
     assert!(strings(&result["warnings"]).iter().any(|w| w.contains("a site left the run")), "{result}");
-    clients.into_iter().for_each(|c| drop(c.wait(LIMIT).expect(0)));
+    end_well(clients);
     assert!(!p.folder.0.join("site-3/model.json").exists());
 }
 
@@ -134,9 +134,7 @@ fn a_site_that_is_interrupted_again_and_again_hangs_up_and_comes_back() {
         server.until("its goodbye", Duration::from_secs(10), |log| goodbyes(log) > before);
         clients.insert(2, start(&p.client(3, &[])));
     }
-    server.wait(LIMIT).expect(0);
-    intermediary.wait(LIMIT).expect(0);
-    clients.into_iter().for_each(|client| drop(client.wait(LIMIT).expect(0)));
+    end_well([server, intermediary].into_iter().chain(clients));
     let result = p.folder.json("out/result.json");
     assert_eq!((&result["centres"], strings(&result["missing"]).len()), (&calm()["centres"], 0));
 }
@@ -194,9 +192,7 @@ fn a_killed_site_comes_back_from_its_journal() {
         clients[victim] = start(&p.client(victim + 1, &["-vv"]));
         clients[victim].until("journal", LIMIT, |log| log.contains("taking up an interrupted run"));
     }
-    server.wait(LIMIT).expect(0);
-    intermediary.wait(LIMIT).expect(0);
-    clients.into_iter().for_each(|c| drop(c.wait(LIMIT).expect(0)));
+    end_well([server, intermediary].into_iter().chain(clients));
     let result = p.folder.json("out/result.json");
     assert!(strings(&result["missing"]).is_empty(), "{result}");
     assert_eq!((&result["rounds"], &result["n_total_from"]), (&300.into(), &"intermediary".into()));
@@ -209,9 +205,7 @@ pub(crate) fn calm() -> &'static serde_json::Value {
     static RESULT: LazyLock<serde_json::Value> = LazyLock::new(|| {
         let p = Parties::new(&SIZES, &LONG);
         let (server, intermediary, clients) = start_all(&p, &QUICK, 1..=5);
-        server.wait(LIMIT).expect(0);
-        intermediary.wait(LIMIT).expect(0);
-        clients.into_iter().for_each(|c| drop(c.wait(LIMIT).expect(0)));
+        end_well([server, intermediary].into_iter().chain(clients));
         p.folder.json("out/result.json")
     });
     &RESULT
@@ -260,9 +254,7 @@ fn who_does_not_belong_is_refused() {
 
     accept("site-5", &path("roster.toml"));
     clients.push(start(&p.client(5, &[])));
-    server.wait(LIMIT).expect(0);
-    intermediary.wait(LIMIT).expect(0);
-    clients.into_iter().for_each(|c| drop(c.wait(LIMIT).expect(0)));
+    end_well([server, intermediary].into_iter().chain(clients));
     assert!(strings(&p.folder.json("out/result.json")["missing"]).is_empty());
 }
 
@@ -321,9 +313,7 @@ fn any_order_of_starting() {
     assert!(other.stderr.contains("you hold plan"), "{}", other.stderr);
     server.until("whom", LIMIT, |log| log.contains("waiting for site-5 (turned away "));
     clients.push(start(&p.client(5, &[])));
-    server.wait(LIMIT).expect(0);
-    intermediary.wait(LIMIT).expect(0);
-    clients.into_iter().for_each(|c| drop(c.wait(LIMIT).expect(0)));
+    end_well([server, intermediary].into_iter().chain(clients));
     assert!(strings(&p.folder.json("out/result.json")["missing"]).is_empty());
 }
 
@@ -336,7 +326,7 @@ fn a_site_that_never_came_did_not_leave() {
     let told = server.wait(LIMIT).expect(0);
     assert!(told.stderr.contains("waiting for site-5 (never connected)"), "{}", told.stderr);
     intermediary.wait(LIMIT).expect(0);
-    clients.into_iter().for_each(|c| drop(c.wait(LIMIT).expect(0)));
+    end_well(clients);
     let result = p.folder.json("out/result.json");
     assert_eq!(strings(&result["missing"]), ["site-5"]);
     assert!(!strings(&result["warnings"]).iter().any(|w| w.contains("left the run")), "{result}");
@@ -376,7 +366,7 @@ fn a_run_goes_on_without_the_intermediary() {
     answered(&clients[0], 20);
     intermediary.kill();
     server.wait(LIMIT).expect(0);
-    clients.into_iter().for_each(|c| drop(c.wait(LIMIT).expect(0)));
+    end_well(clients);
     let result = p.folder.json("out/result.json");
     assert_eq!((&result["rounds"], &result["n_total_from"]), (&300.into(), &"sum of memberships".into()));
     assert_eq!(result["n_total"], SIZES.iter().sum::<usize>());

@@ -3,7 +3,7 @@
 
 use serde::{Serialize, de::DeserializeOwned};
 use serde_json::{Value, json};
-use std::{collections::BTreeSet, path::Path};
+use std::collections::BTreeSet;
 use veilsum_cluster::{
     Batch, Centres, Domain, OutOfBox, Prepared, Query, Rows, Scaling, query::Moments, random::Stream,
     sampling::Sampling,
@@ -12,12 +12,11 @@ use veilsum_node::{
     plan::PlanSpec,
     question::{self, Layout, Question, SumBounds, Terms},
 };
-use veilsum_proto::{Error, codec, identity::from_hex, limits::MAX_QUERY};
+use veilsum_proto::{Error, codec, limits::MAX_QUERY};
+use veilsum_testkit::vectors::{self, hex, list, number};
 
 fn file() -> Value {
-    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("protocol/vectors/v4/questions.json");
-    let text = std::fs::read_to_string(&path).unwrap_or_else(|e| panic!("{}: {e}", path.display()));
-    serde_json::from_str(&text).expect("JSON")
+    vectors::read("questions")
 }
 
 /// The cases of one function; a file without any would test nothing.
@@ -26,21 +25,6 @@ fn of(file: &Value, function: &str) -> Vec<Value> {
     let found: Vec<Value> = all.iter().filter(|c| c["function"] == function).cloned().collect();
     assert!(!found.is_empty(), "no case of {function}");
     found
-}
-
-#[track_caller]
-fn list(v: &Value) -> &[Value] {
-    v.as_array().unwrap_or_else(|| panic!("no list: {v}"))
-}
-
-#[track_caller]
-fn number(v: &Value) -> u64 {
-    v.as_u64().unwrap_or_else(|| panic!("no number: {v}"))
-}
-
-#[track_caller]
-fn hex(v: &Value) -> Vec<u8> {
-    v.as_str().and_then(from_hex).unwrap_or_else(|| panic!("not hexadecimal: {v}"))
 }
 
 #[track_caller]

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use serde_json::Value;
-use veilsum_testkit::program::{Ended, Parties, agree, start, veilsum};
+use veilsum_testkit::program::{Ended, Parties, agree, end_well, start, veilsum};
 
 const LIMIT: Duration = Duration::from_secs(120);
 /// Of a plan with noise.
@@ -121,7 +121,7 @@ fn a_description_counts_missing_values_over_the_cohort() {
     }
     let (lead, counter) = (start(&p.server(&[])), start(&p.intermediary(&[])));
     let sites: Vec<_> = (1..=3).map(|i| start(&p.client(i, &[]))).collect();
-    sites.into_iter().for_each(|site| drop(site.wait(LIMIT).expect(0)));
+    end_well(sites);
     counter.wait(LIMIT).expect(0);
     let told = lead.wait(LIMIT).expect(0);
     let found = &p.folder.json("out/result.json")["description"];

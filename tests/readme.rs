@@ -4,17 +4,14 @@
 //! Every `sh` block is run, page by page, from its first command to its last. A page of one party gets what the others would do
 //! from here. Other blocks (`text`) show output, or commands that take minutes or need what a test does not have.
 
-use std::{
-    fs,
-    path::{Path, PathBuf},
-    process::{Child, Command, Output, Stdio},
-    time::Duration,
-};
+use std::{fs, path::Path, time::Duration};
 
 use veilsum_cli::embedded::found;
-use veilsum_testkit::program::{Running, free_port, start_in};
+use veilsum_testkit::program::{Folder, Running, free_port, start_in};
 
-const ROOT: &str = env!("CARGO_MANIFEST_DIR");
+use crate::source::{files, read};
+
+const LIMIT: Duration = Duration::from_secs(400);
 const DEMO: &str = "cargo run --release -- demo";
 const TESTS: &str = "cargo test --workspace --locked";
 const HOSPITALS: [&str; 3] = ["hospital-a", "hospital-b", "hospital-c"];
@@ -23,33 +20,17 @@ const ENOUGH: u64 = 4_000;
 
 // ---- pages ----------------------------------------------------------------------------------------------------------
 
-fn page(path: &str) -> String {
-    fs::read_to_string(Path::new(ROOT).join(path)).unwrap_or_else(|e| panic!("{path}: {e}"))
-}
-
 /// README and all pages of the book, as paths from the root.
 fn pages() -> Vec<String> {
-    let mut found = vec!["README.md".to_owned()];
-    let mut folders = vec![PathBuf::from("docs/src")];
-    while let Some(folder) = folders.pop() {
-        for entry in fs::read_dir(Path::new(ROOT).join(&folder)).expect("a folder of the book") {
-            let name = entry.expect("an entry").file_name();
-            let path = folder.join(&name);
-            if Path::new(ROOT).join(&path).is_dir() {
-                folders.push(path);
-            } else if path.extension().is_some_and(|e| e == "md") {
-                found.push(path.to_string_lossy().into_owned());
-            }
-        }
-    }
-    found.sort();
+    let mut found = files("docs/src", ".md");
+    found.push("README.md".to_owned());
     found
 }
 
 /// The lines of all `sh` blocks of a page, continuations joined, comments cut.
 fn commands(path: &str) -> Vec<String> {
     let mut out = Vec::new();
-    for block in page(path).split("```sh\n").skip(1) {
+    for block in read(path).split("```sh\n").skip(1) {
         let block = block.split("```").next().unwrap_or_default().replace("\\\n", " ");
         for line in block.lines() {
             let line = line.split(" #").next().unwrap_or_default();
@@ -64,32 +45,9 @@ fn commands(path: &str) -> Vec<String> {
 
 // ---- running --------------------------------------------------------------------------------------------------------
 
-fn start(words: &str, folder: &Path) -> Child {
-    Command::new(env!("CARGO_BIN_EXE_veilsum"))
-        .args(words.split_whitespace())
-        .current_dir(folder)
-        .stdout(Stdio::piped())
-        .stderr(Stdio::piped())
-        .spawn()
-        .expect("the binary starts")
-}
-
 fn run(words: &str, folder: &Path) -> String {
-    ended(words, start(words, folder).wait_with_output().expect("it ends"))
-}
-
-fn ended(words: &str, output: Output) -> String {
-    let (out, err) = (String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
-    assert!(output.status.success(), "veilsum {words}\n{out}\n{err}");
-    out.into_owned()
-}
-
-fn folder(name: &str) -> PathBuf {
-    let name = name.replace(['/', '.'], "-");
-    let path = std::env::temp_dir().join(format!("veilsum-readme-{name}-{}", std::process::id()));
-    let _ = fs::remove_dir_all(&path);
-    fs::create_dir_all(&path).expect("a temporary folder");
-    path
+    let words: Vec<&str> = words.split_whitespace().collect();
+    start_in(folder, &words).wait(LIMIT).expect(0).stdout
 }
 
 fn rows(path: &Path, seed: u64, columns: &str, number: u64) {
@@ -108,18 +66,18 @@ fn rows(path: &Path, seed: u64, columns: &str, number: u64) {
 /// One page, played from its first command to its last in a folder of its own, in which all parties live.
 struct Walk {
     page: String,
-    folder: PathBuf,
+    folder: Folder,
     ports: [u16; 2],
     runs: usize,
 }
 
 impl Walk {
     fn new(page: &str) -> Walk {
-        let folder = folder(page);
+        let folder = Folder::fresh();
         for hospital in HOSPITALS {
-            rows(&folder.join(format!("{hospital}.csv")), u64::from(hospital.as_bytes()[9]), "age,bmi", ENOUGH);
+            rows(&folder.0.join(format!("{hospital}.csv")), u64::from(hospital.as_bytes()[9]), "age,bmi", ENOUGH);
         }
-        rows(&folder.join("FILE.csv"), 1, "x,y", 3_000);
+        rows(&folder.0.join("FILE.csv"), 1, "x,y", 3_000);
         Walk { page: page.to_owned(), folder, ports: [free_port(), free_port()], runs: 0 }
     }
 
@@ -127,15 +85,14 @@ impl Walk {
         for command in commands(&self.page) {
             self.step(&command);
         }
-        fs::remove_dir_all(&self.folder).expect("clean up");
     }
 
     fn here(&self, words: &str) -> String {
-        run(words, &self.folder)
+        run(words, &self.folder.0)
     }
 
     fn has(&self, name: &str) -> bool {
-        self.folder.join(name).exists()
+        self.folder.0.join(name).exists()
     }
 
     /// What was done before by others: everybody joined and agreed to the roster, and there is a plan.
@@ -143,7 +100,7 @@ impl Walk {
         if !self.has("roster.toml") {
             let [hub, counter] = self.ports.map(|port| format!("127.0.0.1:{port}"));
             let sites = HOSPITALS.map(str::to_owned);
-            found(&self.folder, "three-hospitals", [("hub", &hub), ("counter", &counter)], &sites).expect("a roster");
+            found(&self.folder.0, "three-hospitals", [("hub", &hub), ("counter", &counter)], &sites).expect("a roster");
         }
         if !self.has("plan.toml") {
             self.here(
@@ -212,10 +169,10 @@ impl Walk {
                 let (key, data) = (format!("{name}.key"), format!("{name}.csv"));
                 let words = ["run", "--plan", "plan.toml", "--key", &key, "--out", &out];
                 let own: &[&str] = if HOSPITALS.contains(&name) { &["--data", &data] } else { &[] };
-                start_in(&self.folder, &[&words[..], own].concat())
+                start_in(&self.folder.0, &[&words[..], own].concat())
             })
             .collect();
-        running.into_iter().for_each(|party| drop(party.wait(Duration::from_secs(400)).expect(0)));
+        running.into_iter().for_each(|party| drop(party.wait(LIMIT).expect(0)));
         assert!(self.has("veilsum-out/result.json"));
         self.runs += 1;
     }
@@ -233,21 +190,20 @@ impl Walk {
 fn the_two_commands_are_the_first_ones_and_ci_calls_the_second() {
     let commands = commands("README.md");
     assert_eq!(commands[..2], [DEMO, TESTS]);
-    let ci = page(".ci/run");
+    let ci = read(".ci/run");
     assert!(ci.contains("$(readme 1)") && ci.contains("$(readme 2)"), "CI runs both as they are printed");
 }
 
 #[test]
 fn the_readme_has_700_words_at_most() {
-    let words = page("README.md").split_whitespace().count();
+    let words = read("README.md").split_whitespace().count();
     assert!(words <= 700, "{words}");
 }
 
 #[test]
 fn what_is_shown_of_the_demonstration_is_what_it_prints() {
-    let dir = folder("shown");
-    let printed = run("demo", &dir);
-    let text = page("README.md");
+    let printed = run("demo", &Folder::fresh().0);
+    let text = read("README.md");
     let shown = text.split("```text\n").nth(1).and_then(|s| s.split("```").next()).expect("the shown output");
     let lines: Vec<&str> = shown.lines().collect();
     assert!(lines.len() > 5, "{shown}");
@@ -267,7 +223,6 @@ fn what_is_shown_of_the_demonstration_is_what_it_prints() {
             "the README shows {line:?}, the demonstration printed\n{printed:#?}"
         );
     }
-    fs::remove_dir_all(dir).expect("clean up");
 }
 
 /// The pages with commands. What is not in a test of its own below is played by the last one.
@@ -302,7 +257,7 @@ fn all_other_pages_run() {
 #[test]
 fn blocks_are_marked_as_run_or_as_text() {
     for path in pages() {
-        for (number, block) in page(&path).split("```").skip(1).step_by(2).enumerate() {
+        for (number, block) in read(&path).split("```").skip(1).step_by(2).enumerate() {
             let mark = block.lines().next().unwrap_or_default();
             // What is neither run here nor plain text is named by its language; other tests run it, or nobody.
             assert!(

@@ -9,7 +9,7 @@ use std::{
 };
 
 use serde_json::Value;
-use veilsum_testkit::program::{Ended, Running, free_port};
+use veilsum_testkit::program::{Ended, Running, end_well, free_port};
 
 use crate::joining::{Founded, LIMIT, Organisation, SITES, between, digits, ended_in, many_rows};
 
@@ -83,7 +83,7 @@ impl Standing {
         let approve = ["federation", "approve"].into_iter().chain(heard.iter().map(String::as_str));
         standing.hub(&approve.collect::<Vec<_>>()).expect(0);
         standing.hub(&PLAN).expect(0);
-        joining.into_iter().for_each(|joining| drop(joining.wait(LIMIT).expect(0)));
+        end_well(joining);
         standing
     }
 

@@ -8,7 +8,7 @@ use std::{
 };
 
 use serde_json::Value;
-use veilsum_testkit::program::{Parties, Running, binary, start, veilsum};
+use veilsum_testkit::program::{Parties, Running, binary, end_well, start, veilsum};
 
 const SIZES: [usize; 3] = [40, 55, 61];
 const PLAN: [&str; 4] = ["--set=init=uniform", "--set=epsilon=0", "--set=max_rounds=100", "--set=slots=64"];
@@ -45,10 +45,6 @@ fn until(p: &Parties, name: &str, enough: impl Fn(&Value) -> bool) -> Value {
 fn peer<'a>(found: &'a Value, name: &str) -> &'a Value {
     let parties = found["parties"].as_array().expect("parties");
     parties.iter().find(|peer| peer["party"] == name).unwrap_or_else(|| panic!("no {name}: {found:#}"))
-}
-
-fn end(running: Vec<Running>) {
-    running.into_iter().for_each(|party| drop(party.wait(LIMIT).expect(0)));
 }
 
 #[test]
@@ -93,7 +89,7 @@ fn every_party_says_who_is_there_and_which_round_it_is() {
     assert!(lost["trouble"]["what"].as_str().is_some_and(|what| what.starts_with("lost lead: ")), "{lost:#}");
     running.push(start(&p.server(&[])));
     until(&p, "lead", |found| found["running"] == true);
-    end(running);
+    end_well(running);
     for (name, answered) in [("lead", false), ("counter", false), ("site-3", true)] {
         let last = status(&p, name);
         assert_eq!((&last["running"], &last["last"]["unfinished"]), (&false.into(), &false.into()), "{name}: {last:#}");
@@ -135,7 +131,7 @@ fn a_path_that_is_too_long_costs_the_status_and_not_the_run() {
     let counter = start(&p.intermediary(&[]));
     let lead = start(&p.server(&["--state", &long])).wait(LIMIT).expect(0);
     assert!(lead.stderr.contains("too long") && lead.stderr.contains("--state"), "{}", lead.stderr);
-    end(running.into_iter().chain([counter]).collect());
+    end_well(running.into_iter().chain([counter]));
     let asked = veilsum(&["status", "--state", &long]).expect(3);
     assert!(asked.stderr.contains("too long"), "{}", asked.stderr);
 }

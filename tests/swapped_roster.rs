@@ -6,7 +6,7 @@ use std::{fs, net::UdpSocket, os::unix::fs::PermissionsExt, path::PathBuf, time:
 
 use serde_json::Value;
 use veilsum_node::documents::roster_fingerprint;
-use veilsum_testkit::program::{Ended, Parties, Running, fingerprint_of, start, veilsum};
+use veilsum_testkit::program::{Ended, Parties, Running, end_well, fingerprint_of, start, veilsum};
 
 const SIZES: [usize; 3] = [40, 55, 61];
 const SITES: [&str; 3] = ["site-1", "site-2", "site-3"];
@@ -48,9 +48,7 @@ fn run(server: &Parties, clients: [Vec<String>; 3]) -> Value {
     let hub = start(&server.server(&QUICK));
     let intermediary = start(&server.intermediary(&QUICK));
     let clients: Vec<Running> = clients.iter().map(|args| start(args)).collect();
-    hub.wait(LIMIT).expect(0);
-    intermediary.wait(LIMIT).expect(0);
-    clients.into_iter().for_each(|client| drop(client.wait(LIMIT).expect(0)));
+    end_well([hub, intermediary].into_iter().chain(clients));
     server.folder.json("out/result.json")
 }
 

@@ -7,7 +7,7 @@ use std::{
 };
 
 use serde_json::Value;
-use veilsum_testkit::program::{ONE_RUN, Parties, Running, start, veilsum};
+use veilsum_testkit::program::{ONE_RUN, Parties, Running, end_well, start, veilsum};
 
 const SIZES: [usize; 3] = [40, 55, 61];
 const PLAN: [&str; 4] = ["--set=init=uniform", "--set=epsilon=0", "--set=max_rounds=60", "--set=slots=64"];
@@ -113,10 +113,6 @@ fn until(what: &str, mut enough: impl FnMut() -> bool) {
     }
 }
 
-fn end(running: Vec<Running>) {
-    running.into_iter().for_each(|party| drop(party.wait(LIMIT).expect(0)));
-}
-
 #[test]
 fn every_party_shows_its_run() {
     let p = Parties::new(&SIZES, &PLAN);
@@ -133,7 +129,7 @@ fn every_party_shows_its_run() {
         text.contains("veilsum_running 1\n") && text.contains("\nveilsum_centres_moved ")
     });
     assert!(text.contains("veilsum_connected{other=\"site-2\",over=\"QUIC\"} 1\n"), "{text}");
-    end(running);
+    end_well(running);
 
     let [lead, counter, site] = [lead, counter, site].map(|file| events(&file));
     let count = |all: &[Value], name: &str| all.iter().filter(|event| event["event"] == name).count();
@@ -162,7 +158,7 @@ fn a_full_disk_is_said_once_and_costs_no_run() {
     running.push(start(&p.intermediary(&[])));
     let lead = start(&p.server(&["--events", "/dev/full"])).wait(LIMIT).expect(0);
     assert_eq!(lead.stderr.matches("events cannot be written").count(), 1, "{}", lead.stderr);
-    end(running);
+    end_well(running);
     assert_eq!(fs::metadata(&kept).expect("a file").permissions().mode() & 0o777, 0o600);
     assert!(!events(&kept).is_empty());
     // A place that cannot be written is said before anything is sent.
@@ -185,7 +181,7 @@ fn without_a_terminal_a_run_is_a_few_lines() {
     assert!(!site.stderr.contains(['\r', '\u{1b}']), "{:?}", site.stderr);
     let lead = lead.wait(LIMIT).expect(0);
     assert!(lead.stderr.contains("3 sites answered, centres moved by"), "{}", lead.stderr);
-    end(others);
+    end_well(others);
 }
 
 /// On a terminal of 20 columns no line of the display is broken, and what others print is not cleared.
@@ -209,7 +205,7 @@ fn a_terminal_of_twenty_columns() {
     let mut running: Vec<Running> = (1..=3).map(|i| start(&p.client(i, &[]))).collect();
     running.push(start(&p.intermediary(&[])));
     assert!(terminal.wait().expect("it ran").success());
-    end(running);
+    end_well(running);
     let text = String::from_utf8_lossy(&fs::read(log).expect("what it showed")).into_owned();
     // What is drawn stands between a return and the end of its clearing.
     let drawn: Vec<&str> =

@@ -121,6 +121,24 @@ impl Cast {
         }
     }
 
+    /// The real intermediary, in the same way.
+    pub fn counter(
+        &self,
+        coordinator: SocketAddr,
+        timing: Timing,
+        bound: oneshot::Sender<SocketAddr>,
+    ) -> IntermediaryConfig {
+        IntermediaryConfig {
+            party: self.party(1),
+            listen: ANY,
+            coordinator: coordinator.into(),
+            timing,
+            on_loss: OnLoss::Stop,
+            state: None,
+            bound: Some(bound),
+        }
+    }
+
     /// Starts the real intermediary, and says where it listens.
     ///
     /// # Panics
@@ -131,16 +149,7 @@ impl Cast {
         timing: Timing,
     ) -> (SocketAddr, JoinHandle<Result<Counted, Failure>>) {
         let (bound, address) = oneshot::channel();
-        let config = IntermediaryConfig {
-            party: self.party(1),
-            listen: ANY,
-            coordinator: coordinator.into(),
-            timing,
-            on_loss: OnLoss::Stop,
-            state: None,
-            bound: Some(bound),
-        };
-        let task = tokio::spawn(intermediary::run(config));
+        let task = tokio::spawn(intermediary::run(self.counter(coordinator, timing, bound)));
         (address.await.expect("the intermediary's address"), task)
     }
 

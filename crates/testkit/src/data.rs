@@ -1,7 +1,7 @@
 //! Reads the shared data sets and known answers, which are not part of the repository. A test that needs them is no `#[test]`, but one of
 //! [`with_data`](crate::with_data). They are run by `cargo test --workspace -- --ignored with_data`.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use veilsum_cluster::{Centres, Domain, OutOfBox, Prepared, Rows, Scaling};
 
@@ -72,10 +72,17 @@ impl DataSet {
 /// # Panics
 /// Where it cannot be read.
 pub fn centres(file: &str) -> Centres {
-    let text = std::fs::read_to_string(shared().join("reference/federated_fcm").join(file)).expect("centres");
-    let parse = |line: &str| line.split(',').map(|cell| cell.trim().parse::<f64>().expect("a number")).collect();
-    let rows: Vec<Vec<f64>> = text.lines().filter(|line| !line.is_empty()).map(parse).collect();
-    Centres::from_rows(&rows).expect("centres")
+    Centres::from_rows(&matrix(&shared().join("reference/federated_fcm").join(file))).expect("centres")
+}
+
+/// Lines of numbers without a header.
+///
+/// # Panics
+/// Where there are none.
+pub fn matrix(path: &Path) -> Vec<Vec<f64>> {
+    let text = std::fs::read_to_string(path).expect("a table of numbers");
+    let row = |line: &str| line.split(',').map(|cell| cell.trim().parse().expect("a number")).collect();
+    text.lines().filter(|line| !line.is_empty()).map(row).collect()
 }
 
 /// A JSON file of the shared references.

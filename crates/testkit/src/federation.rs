@@ -261,6 +261,20 @@ impl World {
         }
     }
 
+    /// What the hook lets arrive of a frame; nothing where the site's process dies of it.
+    fn passes(&mut self, wire: &Wire<'_>, bytes: &Arc<Vec<u8>>) -> Option<Vec<Arc<Vec<u8>>>> {
+        Some(match (self.hook)(wire) {
+            Verdict::Pass => vec![bytes.clone()],
+            Verdict::Drop => Vec::new(),
+            dies @ (Verdict::Vanish | Verdict::Crash) => {
+                self.kill(wire.site, matches!(dies, Verdict::Crash));
+                return None;
+            }
+            Verdict::Replace(other) => vec![Arc::new(other)],
+            Verdict::Frames(frames) => frames.into_iter().map(Arc::new).collect(),
+        })
+    }
+
     fn schedule(&mut self, delay: u64, what: Happening) {
         self.store.push(Some(what));
         self.order += 1;

@@ -1,9 +1,6 @@
 //! Whole masked federations on loopback, in this process: made-up sites, plans, runs, and the same conversation in plain sums.
 
-use std::{
-    path::Path,
-    sync::{Arc, Mutex},
-};
+use std::sync::{Arc, Mutex};
 
 use veilsum_cluster::{
     Algorithm, Domain, Method, Outcome, Prepared, Recipe, Rows, Step, Totals, method::Seeding, pooled, random::Stream,
@@ -56,13 +53,6 @@ pub fn made_up(sizes: &[usize], spread: f64, seed: u64) -> Vec<(String, Rows)> {
 
 pub fn unit_square() -> Vec<Column> {
     ["x", "y"].map(|name| Column { name: name.into(), lower: 0.0, upper: 1.0 }).to_vec()
-}
-
-/// Lines of numbers without a header.
-pub fn matrix(path: &Path) -> Vec<Vec<f64>> {
-    let text = std::fs::read_to_string(path).expect("a table of numbers");
-    let row = |line: &str| line.split(',').map(|cell| cell.trim().parse().expect("a number")).collect();
-    text.lines().filter(|line| !line.is_empty()).map(row).collect()
 }
 
 /// Largest absolute difference of two tables of one shape.

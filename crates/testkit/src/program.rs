@@ -222,6 +222,11 @@ pub fn launch<S: AsRef<OsStr>>(mut command: Command, args: &[S]) -> Running {
     Running { child, name, stderr, stdout, listeners: vec![out, err] }
 }
 
+/// These processes end well, within three minutes.
+pub fn end_well(running: impl IntoIterator<Item = Running>) {
+    running.into_iter().for_each(|process| drop(process.wait(Duration::from_secs(180)).expect(0)));
+}
+
 /// Runs the program to its end, which must come within two minutes.
 pub fn veilsum<S: AsRef<OsStr>>(args: &[S]) -> Ended {
     start(args).wait(Duration::from_secs(120))

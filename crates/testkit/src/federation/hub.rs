@@ -7,7 +7,7 @@ use veilsum_proto::{
     message::kind_of,
 };
 
-use super::{Happening, Heard, Verdict, Wire, World};
+use super::{Happening, Heard, Wire, World};
 
 impl World {
     /// The aggregator's process is told something now.
@@ -43,21 +43,7 @@ impl World {
                     let kind = kind_of(&bytes).expect("an aggregator sends whole frames");
                     self.note(to, false, kind, &bytes);
                     let wire = Wire { site: to, from_site: false, kind, bytes: &bytes, discloses: None };
-                    let frames = match (self.hook)(&wire) {
-                        Verdict::Pass => vec![bytes],
-                        Verdict::Drop => Vec::new(),
-                        Verdict::Vanish => {
-                            self.kill(to, false);
-                            Vec::new()
-                        }
-                        Verdict::Crash => {
-                            self.kill(to, true);
-                            Vec::new()
-                        }
-                        Verdict::Replace(other) => vec![Arc::new(other)],
-                        Verdict::Frames(frames) => frames.into_iter().map(Arc::new).collect(),
-                    };
-                    for bytes in frames {
+                    for bytes in self.passes(&wire, &bytes).unwrap_or_default() {
                         self.transmit(to, || Happening::ToSite(to, bytes.clone()));
                     }
                 }

@@ -1,8 +1,6 @@
 //! The sites of the federation in memory: what each is told and sends, how its application answers, and how its process dies and
 //! comes back from its journal.
 
-use std::sync::Arc;
-
 use veilsum_proto::{
     Error,
     journal::Record,
@@ -14,7 +12,7 @@ use veilsum_proto::{
     suite::Hash,
 };
 
-use super::{Book, Fixed, Happening, Reply, Told, Verdict, Wire, World};
+use super::{Book, Fixed, Happening, Reply, Told, Wire, World};
 
 impl World {
     pub(super) fn tell_site(&mut self, i: u16, bytes: &[u8]) {
@@ -158,14 +156,7 @@ impl World {
                     let kind = kind_of(&bytes).expect("a site sends whole frames");
                     self.note(i, true, kind, &bytes);
                     let wire = Wire { site: i, from_site: true, kind, bytes: &bytes, discloses: Some(discloses) };
-                    let frames = match (self.hook)(&wire) {
-                        Verdict::Pass => vec![bytes],
-                        Verdict::Drop => Vec::new(),
-                        Verdict::Vanish => return self.kill(i, false),
-                        Verdict::Crash => return self.kill(i, true),
-                        Verdict::Replace(other) => vec![Arc::new(other)],
-                        Verdict::Frames(frames) => frames.into_iter().map(Arc::new).collect(),
-                    };
+                    let Some(frames) = self.passes(&wire, &bytes) else { return };
                     for bytes in frames {
                         self.sent_by_sites.push((i, kind, bytes.len()));
                         self.transmit(i, || Happening::ToAggregator(i, bytes.clone()));

@@ -24,7 +24,8 @@ use veilsum_proto::{
     vectors_api,
 };
 
-use super::honest::{self, Kept};
+use super::honest;
+use crate::program::Folder;
 
 /// Decodes, and demands that what was accepted is canonical.
 fn canonical<T: Serialize + DeserializeOwned>(bytes: &[u8], limit: usize) -> Option<T> {
@@ -113,16 +114,16 @@ fn entries(bytes: &[u8]) -> impl Iterator<Item = &[u8]> {
 pub(super) fn journal<R: Entry + PartialEq>(bytes: &[u8]) {
     let Some((how, rest)) = bytes.split_first() else { return };
     let text = if how % 2 == 0 { rest.to_vec() } else { journal_of(rest) };
-    let folder = Kept::folder(R::ENDING);
+    let folder = Folder::fresh();
     let session = suite::hash("fuzz", &[]);
-    let path = folder.path().join(format!("{}.{}", &session.to_string()[..16], R::ENDING));
+    let path = folder.0.join(format!("{}.{}", &session.to_string()[..16], R::ENDING));
     fs::write(&path, &text).expect("the temporary folder can be written");
-    match Journal::<R>::open(folder.path(), &session) {
+    match Journal::<R>::open(&folder.0, &session) {
         Err(damaged) => assert!(damaged.message.contains(" is damaged ("), "{damaged:?}"),
         Ok((journal, records)) => {
             drop(journal);
             // A test beside this one may be starting a process, which holds the lock with us until its own program begins.
-            let opened = (0..500).find_map(|_| match Journal::<R>::open(folder.path(), &session) {
+            let opened = (0..500).find_map(|_| match Journal::<R>::open(&folder.0, &session) {
                 Err(failure) if failure.message.contains("in use") => {
                     std::thread::sleep(std::time::Duration::from_millis(10));
                     None
@@ -181,8 +182,8 @@ pub(super) fn work(bytes: &[u8]) {
 pub(super) fn documents(bytes: &[u8]) {
     let Some((which, text)) = bytes.split_first() else { return };
     let f = honest::federation();
-    let folder = Kept::folder("document");
-    let path = folder.path().join(if which % 6 == 2 { "pinned.toml" } else { "document.toml" });
+    let folder = Folder::fresh();
+    let path = folder.0.join(if which % 6 == 2 { "pinned.toml" } else { "document.toml" });
     fs::write(&path, text).expect("the temporary folder can be written");
     match which % 6 {
         0 => drop(documents::load_roster(&path)),
@@ -196,8 +197,8 @@ pub(super) fn documents(bytes: &[u8]) {
 }
 
 pub(super) fn key(bytes: &[u8]) {
-    let folder = Kept::folder("key");
-    let path = folder.path().join("k.key");
+    let folder = Folder::fresh();
+    let path = folder.0.join("k.key");
     fs::write(&path, bytes).expect("the temporary folder can be written");
     #[cfg(unix)]
     {

@@ -1,13 +1,6 @@
 //! A small honest federation: what the targets are measured against, and what the first corpus is made of.
 
-use std::{
-    fs,
-    path::{Path, PathBuf},
-    sync::{
-        LazyLock,
-        atomic::{AtomicUsize, Ordering},
-    },
-};
+use std::{fs, path::Path, sync::LazyLock};
 
 use chacha20::{ChaCha20Rng, rand_core::SeedableRng};
 use veilsum_cluster::{Algorithm, Centres, Domain, OutOfBox, Prepared, Rows, method::Seeding};
@@ -29,6 +22,7 @@ use veilsum_proto::{
 
 use crate::{
     kit::Kit,
+    program::Folder,
     recording::{ALL, Course, DROP, REFUSE, Victim, kind},
     wire::{BurnCertificate, parts, raw},
 };
@@ -57,29 +51,6 @@ pub fn federation() -> &'static Federation {
         Federation { kit, work, domain, rows }
     });
     &MADE
-}
-
-/// A temporary folder that goes with its value.
-pub struct Kept(PathBuf);
-
-impl Kept {
-    pub fn folder(name: &str) -> Kept {
-        static NUMBER: AtomicUsize = AtomicUsize::new(0);
-        let unique = NUMBER.fetch_add(1, Ordering::Relaxed);
-        let path = std::env::temp_dir().join(format!("veilsum-fuzz-{name}-{}-{unique}", std::process::id()));
-        fs::create_dir_all(&path).expect("the temporary folder can be written");
-        Kept(path)
-    }
-
-    pub fn path(&self) -> &Path {
-        &self.0
-    }
-}
-
-impl Drop for Kept {
-    fn drop(&mut self) {
-        let _ = fs::remove_dir_all(&self.0);
-    }
 }
 
 /// Sites of the recorded run.
@@ -242,8 +213,8 @@ fn texts(all: &mut Corpus) {
     let plan = (*f.kit.terms).clone().sign(&roster, hub).expect("the coordinator signs");
     all.push(("roster", "four-sites".into(), codec::encode(&signed)));
     all.push(("terms", "plan".into(), codec::encode(&plan)));
-    let folder = Kept::folder("corpus");
-    let at = |name: &str| folder.path().join(name);
+    let folder = Folder::fresh();
+    let at = |name: &str| folder.0.join(name);
     write_roster(at("roster"), &signed).expect("written");
     write_plan(at("plan"), &plan).expect("written");
     let own = Identity::generate(&mut ChaCha20Rng::seed_from_u64(1));
