@@ -43,6 +43,7 @@ mod read_account;
 mod readme;
 mod report;
 mod scale;
+mod schemas;
 mod second_implementation;
 mod service;
 mod signed_results;

@@ -9,6 +9,8 @@ use std::{
 use serde_json::Value;
 use veilsum_testkit::program::{ONE_RUN, Parties, Running, end_well, start, veilsum};
 
+use crate::schemas;
+
 const SIZES: [usize; 3] = [40, 55, 61];
 const PLAN: [&str; 4] = ["--set=init=uniform", "--set=epsilon=0", "--set=max_rounds=60", "--set=slots=64"];
 const LIMIT: Duration = Duration::from_secs(120);
@@ -18,44 +20,13 @@ fn schema() -> Value {
     serde_json::from_str(&fs::read_to_string(file).expect("the schema")).expect("a JSON document")
 }
 
-/// Whether a document fits a schema, by the words of JSON Schema that ours uses; any other word is a panic.
-fn fits(schema: &Value, value: &Value) -> bool {
-    let Value::Object(rules) = schema else { return schema == &Value::Bool(true) };
-    rules.iter().all(|(word, rule)| match word.as_str() {
-        "$schema" | "title" | "description" => true,
-        "const" => rule == value,
-        "enum" => rule.as_array().expect("values").contains(value),
-        "type" => match rule.as_str().expect("a type") {
-            "object" => value.is_object(),
-            "array" => value.is_array(),
-            "string" => value.is_string(),
-            "boolean" => value.is_boolean(),
-            "number" => value.is_number(),
-            "integer" => value.is_u64() || value.is_i64(),
-            other => panic!("the type {other}"),
-        },
-        "minimum" => value.as_f64().is_none_or(|number| number >= rule.as_f64().expect("a number")),
-        "items" => value.as_array().is_none_or(|items| items.iter().all(|item| fits(rule, item))),
-        "required" => {
-            let has = |name: &Value| value.get(name.as_str().expect("a name")).is_some();
-            value.is_object() && rule.as_array().expect("names").iter().all(has)
-        }
-        "properties" => {
-            let of = |(name, rule): (&String, &Value)| value.get(name).is_none_or(|value| fits(rule, value));
-            rule.as_object().expect("properties").iter().all(of)
-        }
-        "additionalProperties" => {
-            let known = |name: &str| rules.get("properties").is_some_and(|known| known.get(name).is_some());
-            value.as_object().is_none_or(|all| all.iter().all(|(name, value)| known(name) || fits(rule, value)))
-        }
-        "oneOf" => rule.as_array().expect("forms").iter().filter(|form| fits(form, value)).count() == 1,
-        other => panic!("{other} is not read here"),
-    })
+fn fits(value: &Value) -> bool {
+    schemas::fits(&schema(), &schema(), value, "an event").is_ok()
 }
 
 #[test]
 fn the_schema_refuses_what_is_not_an_event() {
-    let line = |text: &str| fits(&schema(), &serde_json::from_str(text).expect("JSON"));
+    let line = |text: &str| fits(&serde_json::from_str(text).expect("JSON"));
     assert!(line(r#"{"format":"veilsum-events/1","at":1.5,"event":"answered","number":3}"#));
     for text in [
         r#"{"format":"veilsum-events/2","at":1.5,"event":"answered","number":3}"#,
@@ -95,11 +66,10 @@ fn every_event_has_its_place_in_the_schema() {
 }
 
 fn events(file: &str) -> Vec<Value> {
-    let schema = schema();
     let text = fs::read_to_string(file).expect("a file of events");
     let read = |line: &str| {
         let event: Value = serde_json::from_str(line).unwrap_or_else(|e| panic!("{e}: {line}"));
-        assert!(fits(&schema, &event), "{line}");
+        assert!(fits(&event), "{line}");
         event
     };
     text.lines().map(read).collect()
