@@ -155,7 +155,7 @@ fn a_site_answers_a_plan_and_knows_what_it_gave_away() {
     // The intermediary's part is not in the coordinator's traffic: a deck of four frames, an answer, a signature on the final
     // cohort, shares; nor are the notes of the columns, of what is kept of the account and of who was met, each of these twice.
     assert_eq!(entries.len() as u64, traffic + 12);
-    let kinds: Vec<&str> = entries.iter().filter_map(|e| e["kind"].as_str()).collect();
+    let kinds: Vec<&str> = entries.iter().filter_map(|e| e["answer"]["kind"].as_str()).collect();
     assert!(kinds.contains(&"count_rows") && kinds.contains(&"shifts") && kinds.contains(&"fuzzy_validation"));
     let table = veilsum(&p.own("show", 1)).expect(0).stdout;
     assert!(table.contains("masked_words") && table.contains(&link), "{table}");
@@ -167,7 +167,7 @@ fn a_site_answers_a_plan_and_knows_what_it_gave_away() {
     // What was spent is no more than the plan said, and nothing is kept for the run any more.
     let first = p.budget(1);
     let number = |of: &Value, name: &str| of[name].as_u64().expect("a number");
-    let rho: u64 = entries.iter().filter_map(|e| e["nano_rho"].as_u64()).sum();
+    let rho: u64 = entries.iter().filter_map(|e| e["answer"]["cost"]["nano_rho"].as_u64()).sum();
     assert_eq!((number(&first, "nano_rho"), number(&first, "nano_rho_kept")), (rho, 0));
     assert_eq!(number(&first, "nano_rho_left"), 1_000_000_000 - rho);
     assert!(rho > 300_000_000 && first["exact"] == false, "{first}");

@@ -214,22 +214,9 @@ fn own(args: &LedgerArgs) -> Result<Vec<Entry>, Failure> {
 }
 
 fn to_json(entry: &Entry) -> Value {
-    json!({
-        "index": entry.index,
-        "plan": entry.plan.to_string(),
-        "run": entry.run.to_string(),
-        "deck_slot": entry.slot,
-        "discloses": entry.discloses,
-        "bytes": entry.bytes,
-        "digest": entry.digest.to_string(),
-        "data": entry.data,
-        "version": entry.version,
-        "note": entry.note.as_ref().map(note_name),
-        "kind": entry.answer.as_ref().map(|a| &a.kind),
-        "scalars": entry.answer.as_ref().map(|a| a.cost.scalars),
-        "nano_rho": entry.answer.as_ref().and_then(|a| a.cost.nano_rho),
-        "link": entry.link().to_string(),
-    })
+    let mut value = json!(entry);
+    value["link"] = json!(entry.link());
+    value
 }
 
 /// What a note says, in a word.

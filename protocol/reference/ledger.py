@@ -10,11 +10,12 @@ from suite import H, le64
 
 GIVES = ["public_keys", "acknowledgement", "sealed_shares", "masked_words", "round_seeds", "self_mask_shares", "refusal",
          "slot_burned", "nothing", "encapsulated_secrets"]  # fmt: skip
-ANSWER = Struct(kind=TEXT, question=HASH, scalars=U64, nano_rho=Option(U64), drawn=Option(HASH))
+COST = Struct(scalars=U64, nano_rho=Option(U64))
+ANSWER = Struct(kind=TEXT, question=HASH, cost=COST, drawn=Option(HASH))
 COLUMNS = List(Struct(name=TEXT, values=HASH))
 NOTE = Enum(columns=COLUMNS, changed=COLUMNS, separate=COLUMNS, undone=NOTHING, signer=NOTHING, agreed=NOTHING,
             reserved=Struct(nano_rho=U64, until=U64),
-            met=Struct(deck=U32, all=HASH, members=List(Struct(id=HASH, number=U64, link=HASH))))  # fmt: skip
+            met=Struct(deck=U32, all=HASH, members=List(Struct(id=HASH, answered=Struct(number=U64, link=HASH)))))  # fmt: skip
 FORM = 1
 ENTRY = Struct(
     form=U8, index=U64, previous=HASH, signer=HASH, plan=HASH, session=HASH, run=HASH, deck_slot=Option(Struct(deck=U32, slot=U16)),
@@ -40,28 +41,21 @@ def sign(identity, entry):
 def line(entry, signature):
     """[LED-1]: one line in its one form."""
 
-    def plain(name, x):
+    def plain(x):
         if isinstance(x, (bytes, bytearray)):
             return x.hex()
-        if name == "deck_slot" and x is not None:
-            return list(x.values())
-        if name == "discloses":
-            return x[0]
-        if name == "note":
-            if x[0] == "reserved":
-                return {x[0]: x[1]}
-            if x[0] == "met":
-                members = [[m["id"].hex(), m["number"], m["link"].hex()] for m in x[1]["members"]]
-                return {x[0]: {"deck": x[1]["deck"], "all": x[1]["all"].hex(), "members": members}}
-            return {x[0]: [[c["name"], c["values"].hex()] for c in x[1]]} if x[1] else x[0]
-        if name == "block":
-            return [[m["id"].hex(), m["version"]] for m in x]
         if isinstance(x, dict):
-            return {k: plain(k, v) for k, v in x.items()}
-        return [plain("", v) for v in x] if isinstance(x, list) else x
+            return {k: plain(v) for k, v in x.items()}
+        if isinstance(x, tuple):
+            # A variant: its name, or with what it holds.
+            return {x[0]: plain(x[1])} if x[1] else x[0]
+        return [plain(v) for v in x] if isinstance(x, list) else x
 
-    shown = {k: v for k, v in entry.items() if k not in ("block", "note") or v is not None}
-    return json.dumps({**plain("", shown), "signature": signature.hex()}, separators=(",", ":")) + "\n"
+    shown = dict(entry)
+    for name, several in [("deck_slot", lambda x: list(x.values())), ("block", lambda x: [list(m.values()) for m in x])]:
+        if shown[name] is not None:
+            shown[name] = several(shown[name])
+    return json.dumps(plain({**shown, "signature": signature}), separators=(",", ":")) + "\n"
 
 
 def answer(n):
@@ -69,8 +63,7 @@ def answer(n):
     return {
         "kind": "fuzzy_sums" if exact else "shifts",
         "question": H("question in a ledger", b"question %d" % n),
-        "scalars": 9,
-        "nano_rho": None if exact else 2_143_325,
+        "cost": {"scalars": 9, "nano_rho": None if exact else 2_143_325},
         "drawn": None if exact else H("cohort in a ledger", b"some keys"),
     }
 
@@ -87,7 +80,8 @@ def columns(*names):
 def met(*members):
     """Sites and how many answers each states."""
     links = ((s, n, H("ledger link", bytes([s])) if n else bytes(32)) for s, n in members)
-    return sorted(({"id": H("an account", bytes([s])), "number": n, "link": link} for s, n, link in links), key=lambda m: m["id"])
+    stated = ({"id": H("an account", bytes([s])), "answered": {"number": n, "link": link}} for s, n, link in links)
+    return sorted(stated, key=lambda m: m["id"])
 
 
 NOTES = {
@@ -184,9 +178,13 @@ def chains():
     ]:  # fmt: skip
         e = {**entries[n], key: value}
         yield case(f"the {key} of entry {n} changed after signing", after(n, line(e, sign(identity, entries[n]))), rule="LED-3", entry=n)
-    values = {"scalars": 8, "nano_rho": 1, "kind": "moments", "drawn": H("keys")}
-    for key, value in values.items():
-        e = {**entries[1], "answer": {**entries[1]["answer"], key: value}}
+    cost = entries[1]["answer"]["cost"]
+    values = {
+        "scalars": {"cost": {**cost, "scalars": 8}}, "nano_rho": {"cost": {**cost, "nano_rho": 1}}, "kind": {"kind": "moments"},
+        "drawn": {"drawn": H("keys")},
+    }  # fmt: skip
+    for key, change in values.items():
+        e = {**entries[1], "answer": {**entries[1]["answer"], **change}}
         yield case(f"{key} changed after signing", after(1, line(e, sign(identity, entries[1]))), rule="LED-3", entry=1)
     for name, n, change in [
         ("an answer without its numbers", 1, changed("answer", None)),
@@ -208,8 +206,8 @@ def chains():
         ("a member twice", 13, changed("note", ("met", {"deck": 0, "all": bytes(32), "members": met((1, 4), (1, 5))}))),
     ]:
         yield case(name, chain(identity, [(n, change)])[1], rule="LED-1", entry=n)
-    for name, n, text in [("a block of nothing", 2, '"block":null,"answer"'), ("a note of nothing", 2, '"note":null,"answer"')]:
-        yield case(name, after(n, good[n].replace('"answer"', text)), rule="LED-1", entry=n)
+    for key in ("block", "note"):
+        yield case(f"no {key}", after(2, good[2].replace(f'"{key}":null,', "")), rule="LED-1", entry=2)
     for name, value in [("a version of nothing", '"version":null,'), ("no version", "")]:
         yield case(name, after(2, good[2].replace('"version":0,', value)), rule="LED-1", entry=2)
     for name, value in [("no form", ""), ("a form of nothing", '"form":null,'), ("another form", '"form":2,')]:

@@ -37,6 +37,7 @@ pub struct Entry {
     /// The aggregator's run.
     pub run: Hash,
     /// Deck and slot, where it belongs to a round.
+    #[serde(rename = "deck_slot")]
     pub slot: Option<(u32, u16)>,
     /// Digest of the keys of the sites in the total: of those that were asked where this is the answer, of those whose total
     /// is opened where these are the shares.
