@@ -298,11 +298,9 @@ impl PlanSpec {
     /// [`Failure`] where the plan cannot be used.
     pub fn form(&self, sites: usize, max_rows: u64, honest: usize) -> Result<SumBounds, Failure> {
         let levels = self.recipe.levels(&self.domain()?).map_err(invalid)?;
-        if self.recipe.noise.is_some() {
-            if honest == 0 {
-                let why = "under noise a total covers more sites than may collude: raise min_sites, or win more sites";
-                return Err(invalid(why));
-            }
+        if self.recipe.noise.is_some() && honest == 0 {
+            let why = "under noise a total covers more sites than may collude: raise min_sites, or win more sites";
+            return Err(invalid(why));
         }
         let noise = levels.map(|levels| Shared { levels, honest });
         Ok(SumBounds { step_bits: self.step_bits, noise, ..SumBounds::new(sites, max_rows) })

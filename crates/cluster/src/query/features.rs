@@ -22,7 +22,7 @@ pub struct Features {
 impl Family for Features {
     fn check(&self, domain: &Domain) -> Result<(), Error> {
         same_columns(&self.anchors, domain)?;
-        usable_params(&self.params).map_err(|what| Error::Question(what))
+        usable_params(&self.params).map_err(Error::Question)
     }
 
     fn layout(&self, domain: &Domain) -> Vec<Block> {
