@@ -51,7 +51,7 @@ impl Family for Features {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{Batch, OutOfBox, Query, Rows, Scaling, answer};
+    use crate::{Batch, Query, Scaling, answer};
     use proptest::prelude::*;
 
     fn domain() -> Domain {
@@ -64,8 +64,7 @@ mod tests {
     }
 
     fn ask(question: &Features, rows: &[f64]) -> Vec<f64> {
-        let site = Prepared::new(&Rows::new(rows.to_vec(), 2).unwrap(), &domain(), OutOfBox::Refuse).unwrap();
-        answer(&Batch::from(Query::Features(question.clone())), &site).unwrap().values
+        answer(&Batch::from(Query::Features(question.clone())), &Prepared::known(rows, &domain())).unwrap().values
     }
 
     #[test]

@@ -120,14 +120,13 @@ impl Family for Histogram {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{Batch, OutOfBox, Query, Rows, Scaling, answer};
+    use crate::{Batch, Query, Scaling, answer};
     use proptest::prelude::*;
 
     #[test]
     fn counts_by_hand_with_rows_on_edges() {
         let domain = Domain::new(vec![0.0], vec![8.0], Scaling::None).unwrap();
-        let rows = Rows::new(vec![0.0, 1.0, 2.0, 3.0, 4.0, 6.0, 6.5, 8.0], 1).unwrap();
-        let site = Prepared::new(&rows, &domain, OutOfBox::Refuse).unwrap();
+        let site = Prepared::known(&[0.0, 1.0, 2.0, 3.0, 4.0, 6.0, 6.5, 8.0], &domain);
         let bracket = |lower, upper| Bracket { column: 0, lower, upper };
         let query = Histogram { brackets: vec![bracket(0.0, 8.0), bracket(2.0, 6.0)], bins: 2 };
         assert_eq!(query.check(&domain), Ok(()));

@@ -117,7 +117,7 @@ impl Family for Shifts {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{OutOfBox, Rows, Scaling};
+    use crate::Scaling;
     use proptest::prelude::*;
 
     fn box_of(d: usize) -> Domain {
@@ -125,9 +125,7 @@ mod tests {
     }
 
     fn answer(rows: &[f64], d: usize, shifts: &Shifts) -> Vec<f64> {
-        let rows = Rows::new(rows.to_vec(), d).unwrap();
-        let prepared = Prepared::new(&rows, &box_of(d), OutOfBox::Refuse).unwrap();
-        shifts.answer(&prepared, &Form::PLAIN).unwrap().into_plain()
+        shifts.answer(&Prepared::known(rows, &box_of(d)), &Form::PLAIN).unwrap().into_plain()
     }
 
     fn norm(values: &[f64]) -> f64 {

@@ -3,14 +3,14 @@
 use proptest::prelude::*;
 
 use super::*;
-use crate::{Batch, OutOfBox, Query, Rows, Scaling, answer};
+use crate::{Batch, Query, Rows, Scaling, answer};
 
 fn domain() -> Domain {
     Domain::new(vec![-1.0, 0.0], vec![1.0, 4.0], Scaling::None).unwrap()
 }
 
 fn site(rows: &[f64]) -> Prepared {
-    Prepared::new(&Rows::new(rows.to_vec(), 2).unwrap(), &domain(), OutOfBox::Refuse).unwrap()
+    Prepared::known(rows, &domain())
 }
 
 fn centres(rows: &[[f64; 2]]) -> Centres {
