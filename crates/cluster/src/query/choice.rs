@@ -190,24 +190,4 @@ mod tests {
             assert_eq!(elbow_alone(&(2..).zip(values.iter().copied()).collect::<Vec<_>>()), k, "{values:?}");
         }
     }
-
-    #[test]
-    fn what_is_asked_is_bounded() {
-        let domain = Domain::new(vec![0.0], vec![1.0], Scaling::Box).unwrap();
-        assert_eq!(choice().check(&domain), Ok(()));
-        let steps = |most, epsilon| LocalChoice { local: LocalSteps { most, epsilon }, ..choice() };
-        for bad in [
-            LocalChoice { min: 1, ..choice() },
-            LocalChoice { min: 6, ..choice() },
-            LocalChoice { most: 65, ..choice() },
-            LocalChoice { m: 1.0, ..choice() },
-            LocalChoice { starts: 0, ..choice() },
-            LocalChoice { starts: 17, ..choice() },
-            steps(0, 0.0),
-            steps(1001, 0.0),
-            steps(1, f64::NAN),
-        ] {
-            assert!(bad.check(&domain).is_err(), "{bad:?}");
-        }
-    }
 }

@@ -68,16 +68,6 @@ mod tests {
     }
 
     #[test]
-    fn what_is_asked_is_bounded() {
-        assert_eq!(question().check(&domain()), Ok(()));
-        let mut greedy = question();
-        greedy.params.max = u32::MAX;
-        assert!(greedy.check(&domain()).is_err());
-        greedy.params = FeatureParams { tau: f64::NAN, ..question().params };
-        assert!(greedy.check(&domain()).is_err());
-    }
-
-    #[test]
     fn an_empty_site_adds_nothing() {
         assert_eq!(ask(&question(), &[]), vec![0.0; 3 * 2 + 6]);
     }

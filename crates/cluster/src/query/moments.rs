@@ -89,8 +89,5 @@ mod tests {
         let second = Moments { around: Some(vec![2.0, -2.0]) };
         assert_eq!(second.layout(&domain).iter().map(|b| b.bound).collect::<Vec<_>>(), [1.0, 4.0, 36.0]);
         assert_eq!(asked(second), [2.0, 2.0, 8.0]);
-        for bad in [vec![0.0], vec![0.0, f64::NAN], vec![5.0, 0.0], vec![f64::INFINITY, 0.0]] {
-            assert!(Moments { around: Some(bad) }.check(&domain).is_err());
-        }
     }
 }

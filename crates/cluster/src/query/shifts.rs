@@ -185,15 +185,4 @@ mod tests {
             }
         }
     }
-
-    #[test]
-    fn what_no_site_answers() {
-        let good = Shifts { centres: Centres::known(vec![[0.0]]), m: None, middle: true, clip: 1.0, round: 3 };
-        assert_eq!(good.check(&box_of(1)), Ok(()));
-        assert!(good.check(&box_of(2)).is_err());
-        assert_eq!(Shifts { m: Some(1.0), ..good.clone() }.check(&box_of(1)), Err(Error::Fuzzifier));
-        for clip in [0.0, -1.0, f64::NAN, f64::INFINITY] {
-            assert!(Shifts { clip, ..good.clone() }.check(&box_of(1)).is_err(), "{clip}");
-        }
-    }
 }

@@ -56,14 +56,8 @@ fn res_5_no_byte_of_a_file_can_be_changed() {
     let (roster, terms, identities) = kit();
     let about = About { roster: &roster, terms: &terms };
     let bytes = file(&about, &identities);
-    // SplitMix64 from a fixed seed: which bytes are changed need not be secret.
-    let mut state = 18_u64;
-    let mut draw = |below: usize| {
-        state = state.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let z = (state ^ (state >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        let z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        ((z ^ (z >> 31)) % below as u64) as usize
-    };
+    let mut stream = veilsum_cluster::random::Stream::new(18, b"veilsum signed tests v1 ");
+    let mut draw = |below: usize| stream.below(below as u64) as usize;
     for _ in 0..10_000 {
         let (mut changed, at) = (bytes.clone(), draw(bytes.len()));
         changed[at] ^= 1 + draw(255) as u8;

@@ -71,21 +71,6 @@ fn within(blocks: Vec<Block>, found: &[f64], n: usize) -> Result<(), TestCaseErr
 }
 
 #[test]
-fn what_is_asked_is_bounded() {
-    let good = fuzzy(Pull::Nearest, steps(1000, 1e-4));
-    assert_eq!(good.check(&domain()), Ok(()));
-    assert!(LocalFuzzy { m: 1.0, ..good.clone() }.check(&domain()).is_err());
-    for local in [steps(0, 0.0), steps(1001, 0.0), steps(1, f64::NAN), steps(1, -1.0), steps(1, f64::INFINITY)] {
-        assert!(LocalFuzzy { local, ..good.clone() }.check(&domain()).is_err());
-        assert!(means(true, local, 1).check(&domain()).is_err());
-    }
-    assert!(means(true, steps(1, 0.0), 0).check(&domain()).is_err());
-    assert_eq!(means(true, steps(1, 0.0), u64::MAX).check(&domain()), Ok(()));
-    let wide = Centres::from_rows(&[vec![0.0; 3]]).unwrap();
-    assert!(LocalMeans { centres: wide, ..means(true, steps(1, 0.0), 1) }.check(&domain()).is_err());
-}
-
-#[test]
 fn one_step_with_powers_is_the_sum_of_federated_fcm() {
     for m in [2.0, 1.3] {
         let question = LocalFuzzy { m, ..fuzzy(Pull::Powers, steps(1, 0.0)) };
