@@ -6,7 +6,6 @@
 //! `VEILSUM_TRANSPORT=tcp` does the same over TCP. The sites keep no journal here: five hundred of them would wait for one disk.
 
 use std::{
-    path::Path,
     sync::{
         Arc,
         atomic::{AtomicBool, Ordering},
@@ -16,7 +15,7 @@ use std::{
 
 use veilsum_node::{
     carrier::{Network, Transport},
-    documents::{Loaded, load_federation, load_identity, load_rows},
+    documents::{Loaded, RowsFrom, load_federation, load_identity, load_rows},
     loopback::toy_policy,
     role::{
         client::{self, ClientConfig},
@@ -79,7 +78,7 @@ fn a_run_of_many_sites_as_real_connections() {
         .map(|i| {
             let (identity, _) = load_identity(file(&format!("site-{i}.key"))).expect("a key");
             let Loaded { rows, origin, .. } =
-                load_rows(&federation, Path::new(&file(&format!("site-{i}.csv")))).expect("rows");
+                load_rows(&federation, &RowsFrom::file(file(&format!("site-{i}.csv")))).expect("rows");
             // A network of its own: its own UDP socket, and what was learnt of the way.
             let party = Party {
                 carrier: Arc::new(Network::new(transport, None)),

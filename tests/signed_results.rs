@@ -14,6 +14,7 @@ use veilsum_node::{
 use veilsum_proto::{plan::Terms, roster::Roster};
 use veilsum_testkit::{
     in_process::{self, fcm, made_up, unit_square},
+    memory::Point,
     program::{Ended, Folder, Parties, start, veilsum},
 };
 
@@ -40,7 +41,8 @@ fn losing(
     block_size: u16,
 ) {
     let terms = Box::new(move |terms: &mut Terms| terms.block_size = block_size);
-    let run = in_process::run(LoopbackConfig { terms, drops: vec![drop], ..in_process::config(sites, work) });
+    let config = LoopbackConfig { terms, ..in_process::config(sites, work) };
+    let run = in_process::run(in_process::losing(&[(drop.0, Point::AfterInput, drop.1)], config));
     let (out, result) = (folder.0.join(name), run.result.expect("a result"));
     let writer = Writer { identity: run.coordinator, federation: run.federation };
     report::write(&out, &result, None, &writer).expect("files");

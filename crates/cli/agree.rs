@@ -46,7 +46,7 @@ impl Verb for AgreeArgs {
         let offered = Offered { file: &self.roster, roster: &roster, key: &key, identity: &identity };
         offered.whoami()?;
         let (changes, meaning) = match offered.standing()? {
-            Standing::Changed { from } => (Changes::between(&from, &roster).0, Changes::meaning(&from, &roster)),
+            Standing::Changed(from) => (Changes::between(&from, &roster).0, Changes::meaning(&from, &roster)),
             Standing::New | Standing::Agreed => (Vec::new(), Vec::new()),
         };
         if !json && !changes.is_empty() {

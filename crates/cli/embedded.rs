@@ -148,20 +148,11 @@ pub fn coordinator(options: Options) -> Result<(ServerConfig, PathBuf), Failure>
 /// ends of a run.
 #[doc(hidden)]
 pub fn one_run(options: Options) -> u8 {
-    #[derive(Args)]
-    struct Process {
-        #[command(flatten)]
-        of: OneRun,
-        #[arg(short, long, action = clap::ArgAction::Count)]
-        verbose: u8,
-        #[arg(long)]
-        json: bool,
-    }
-    let json = options.iter().any(|word| word == "--json");
-    let ended = parsed("run", options).and_then(|Process { of: OneRun { plan, run }, verbose, json }| {
-        crate::log_to_stderr(verbose);
-        run::one(&RunArgs { plan: Some(plan), ..run }, json)
-    });
+    let of_all = |word: &OsString| ["--json", "-v", "-vv"].iter().position(|of| word == of);
+    let (all, own): (Vec<_>, Vec<_>) = options.into_iter().partition(|word| of_all(word).is_some());
+    let json = all.iter().any(|word| word == "--json");
+    crate::log_to_stderr(all.iter().filter_map(of_all).max().unwrap_or(0) as u8);
+    let ended = one(own).and_then(|args| run::one(&args, json));
     ended.map_or_else(|failure| crate::report(&failure, json), |()| 0)
 }
 

@@ -1,7 +1,7 @@
 //! `veilsum federation`: create, invite, approve, remove, show. The coordinator's side of joining by one line.
 
 use std::{
-    io::{self, BufRead, Write},
+    io,
     path::{Path, PathBuf},
 };
 
@@ -23,7 +23,13 @@ use veilsum_proto::{
     roster::{Member, check_name},
 };
 
-use crate::{key::key_of, roster::party_at, terminal::somebody_is_there, verb::Verb, words::fingerprint_line};
+use crate::{
+    key::key_of,
+    roster::party_at,
+    terminal::{somebody_is_there, typed},
+    verb::Verb,
+    words::fingerprint_line,
+};
 
 const DAY: u64 = 24 * 60 * 60;
 
@@ -379,13 +385,8 @@ fn ask(party: &str) -> Result<String, Failure> {
             format!("let its operator read them to you by telephone: veilsum federation approve {party}=DIGITS"),
         ));
     }
-    let mut line = String::new();
     let question = format!("Let the operator of {party} read 12 digits to you by telephone. Type them: ");
-    let asked = io::stderr().write_all(question.as_bytes()).and_then(|()| io::stderr().flush());
-    asked
-        .and_then(|()| io::stdin().lock().read_line(&mut line))
-        .map_err(|e| Failure::new(Code::Internal, format!("the terminal cannot be read ({e})"), "try again"))?;
-    Ok(line.trim().to_owned())
+    Ok(typed(&question, &mut io::stdin().lock(), &mut io::stderr())?.trim().to_owned())
 }
 
 /// A party is not let in, or leaves. Its invitation stays void, so that it does not come back by itself.

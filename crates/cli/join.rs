@@ -8,10 +8,9 @@ use std::{
     time::Duration,
 };
 
-use clap::{Args, ValueEnum};
+use clap::Args;
 use serde_json::json;
 use veilsum_node::{
-    cost::{counted, some_of},
     documents::{
         Begun, Offered, Pinned, Standing, answer_line, check_address, fingerprint, load_roster, parse_invitation,
     },
@@ -19,7 +18,7 @@ use veilsum_node::{
     files::quoted,
     random::drawn,
     role::{
-        join::{self, JoinConfig, News},
+        join::{self, JoinConfig},
         stop,
     },
     store::ledger::{self, FILE, HEAD},
@@ -132,7 +131,7 @@ impl Verb for JoinArgs {
             roster: roster.clone(),
             plan: (!self.run).then(|| plan.clone()),
             carrier: args.reach.carrier()?,
-            news: Arc::new(|news| told(&news)),
+            news: Arc::new(|told| crate::tell!("{told}")),
         }))
         .inspect_err(|_| made.undo())?;
         let offered = Offered { file: &roster, roster: &joined, key: &key, identity: &identity };
@@ -145,9 +144,7 @@ impl Verb for JoinArgs {
             return self.stand_by(&offered, &key, json);
         }
         let next = match (&standing, role) {
-            (Standing::New | Standing::Changed { .. }, _) => {
-                "veilsum agree roster.toml --fingerprint 'WORDS'".to_owned()
-            }
+            (Standing::New | Standing::Changed(_), _) => "veilsum agree roster.toml --fingerprint 'WORDS'".to_owned(),
             (_, Role::Site) => "veilsum run --data ROWS.csv".to_owned(),
             (_, Role::Intermediary) => "veilsum run".to_owned(),
         };
@@ -227,10 +224,9 @@ impl JoinArgs {
             "standing by from now on; next time type `veilsum run` here, or let a service do it (packaging/README.md)"
         );
         let (folder, out) = (self.folder.as_os_str(), self.folder.join("results"));
-        let way = self.reach.transport.to_possible_value().map_or_else(String::new, |way| way.get_name().to_owned());
         let mut words = ["run", "--folder"].map(OsString::from).to_vec();
         words.extend([folder.to_owned(), "--out".into(), out.into(), "--key".into(), key.into()]);
-        words.extend(["--transport".into(), way.into()]);
+        words.extend(["--transport".into(), self.reach.transport.to_string().into()]);
         words.extend(self.data.iter().flat_map(|data| ["--data".into(), data.as_os_str().to_owned()]));
         crate::again(words, json)
     }
@@ -245,28 +241,5 @@ impl JoinArgs {
             Failure::input(format!("standard input cannot be read ({e})"), "give the line as an argument, in quotes")
         })?;
         Ok(line)
-    }
-}
-
-fn told(news: &News) {
-    match news {
-        News::Again { why, advice } => {
-            crate::tell!("not yet: {why}\n  ({advice}; it is tried again until you stop it)")
-        }
-        News::Compare { code, over } => crate::tell!(
-            "the coordinator answered over {over}. Your digits are\n\n    {code}\n\nCall its operator on a number that did not come with the \
-             invitation, and read them aloud. If the operator says that they are others, stop: somebody stands between you.\n\
-             waiting to be let in; this may take days, and may be stopped and started again"
-        ),
-        News::Columns(columns) => crate::tell!(
-            "columns.toml is here, with {}; look whether your rows fit: veilsum check --data ROWS.csv",
-            counted(*columns, "column")
-        ),
-        News::Roster(roster) => crate::tell!(
-            "let in; the roster of {} has {} sites: {}",
-            roster.name,
-            roster.sites.len(),
-            some_of(&roster.sites.iter().map(|site| site.name.as_str()).collect::<Vec<_>>(), ", ")
-        ),
     }
 }

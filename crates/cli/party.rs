@@ -7,7 +7,7 @@ use std::{
     time::Duration,
 };
 
-use clap::{Args, ValueEnum};
+use clap::Args;
 use veilsum_node::{
     carrier::{self, Address, Carrier, Transport},
     documents::{self, Federation, HANDED, Handed, Offered, RowsFrom, SitePolicy, load_identity, policy_of},
@@ -117,19 +117,8 @@ pub(crate) struct Reach {
     ///
     /// An aggregator listens on its port for each of them. Whoever dials tries QUIC first and TCP a moment later, anew for every
     /// connection. TCP goes through the proxy that HTTPS_PROXY names, but for the hosts of NO_PROXY.
-    #[arg(long, value_name = "WAY", value_enum, hide_possible_values = true, default_value_t = Way::Auto)]
-    pub transport: Way,
-}
-
-/// The transports by name.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, ValueEnum)]
-pub(crate) enum Way {
-    /// QUIC, and TCP where QUIC does not get through
-    Auto,
-    /// QUIC alone
-    Quic,
-    /// TLS over TCP alone
-    Tcp,
+    #[arg(long, value_name = "WAY", default_value = "auto")]
+    pub transport: Transport,
 }
 
 impl Reach {
@@ -143,28 +132,10 @@ impl Reach {
         let carrier = self.carrier()?;
         Ok(Party { carrier, progress, ..Party::new(identity, federation) })
     }
-}
 
-impl Reach {
     /// What links run on.
     pub(super) fn carrier(&self) -> Result<Arc<dyn Carrier>, Failure> {
-        let transport = match self.transport {
-            Way::Auto => Transport::Auto,
-            Way::Quic => Transport::Quic,
-            Way::Tcp => Transport::Tcp,
-        };
-        Ok(carrier::choose(transport)?)
-    }
-}
-
-impl Way {
-    /// What a port is opened for, for people.
-    pub(super) fn protocols(self) -> &'static str {
-        match self {
-            Way::Auto => "UDP and TCP",
-            Way::Quic => "UDP",
-            Way::Tcp => "TCP",
-        }
+        Ok(carrier::choose(self.transport)?)
     }
 }
 

@@ -14,7 +14,7 @@ mod new;
 mod say;
 
 pub(crate) use new::{NewArgs, made};
-pub(crate) use say::to_text;
+pub(crate) use say::{ReadArgs, to_text};
 
 /// Say what is computed: new, check, agree, propose, privacy, stop
 #[derive(Args, Debug)]

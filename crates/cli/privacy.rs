@@ -17,7 +17,7 @@ use veilsum_node::{
 };
 
 use crate::{
-    plan::to_text,
+    plan::{ReadArgs, to_text},
     verb::Verb,
     words::{self, columns_of, totals_tell},
 };
@@ -28,12 +28,9 @@ const CHAPTER: &str = include_str!("../../docs/src/privacy.md");
 /// `veilsum plan privacy`
 #[derive(Args, Debug)]
 pub(crate) struct PrivacyArgs {
-    /// The plan
-    #[arg(long, value_name = "FILE", default_value = "plan.toml")]
-    pub plan: PathBuf,
-    /// The federation's roster
-    #[arg(long, value_name = "FILE", default_value = "roster.toml")]
-    pub roster: PathBuf,
+    /// Which plan.
+    #[command(flatten)]
+    pub of: ReadArgs,
     /// What the federation is for, in a sentence; left out, it is a line to fill in
     #[arg(long, value_name = "TEXT")]
     pub purpose: Option<String>,
@@ -54,7 +51,7 @@ impl Verb for PrivacyArgs {
     /// # Errors
     /// A [`Failure`] that names the file at fault.
     fn run(&self, json: bool) -> Result<(), Failure> {
-        let federation = documents::load_federation(&self.roster, &self.plan)?;
+        let federation = documents::load_federation(&self.of.roster, &self.of.plan)?;
         let (site, from) = policy_of(self.policy.as_deref(), self.key.as_deref())?;
         let report = Report {
             cost: Cost::of(&federation)?,
@@ -103,19 +100,24 @@ impl Text {
     }
 
     fn table<T: AsRef<str>>(&mut self, columns: &[&str], rows: impl IntoIterator<Item: IntoIterator<Item = T>>) {
-        let cells = |row: &mut dyn Iterator<Item = T>| row.map(|cell| plain(cell.as_ref())).collect::<Vec<_>>();
-        self.rows(columns, rows.into_iter().map(|row| cells(&mut row.into_iter())));
+        self.rows(columns, rows, plain);
     }
 
     fn marked_table(&mut self, columns: &[&str], rows: impl IntoIterator<Item: IntoIterator<Item = &'static str>>) {
-        self.rows(columns, rows.into_iter().map(|row| row.into_iter().map(str::to_owned).collect()));
+        self.rows(columns, rows, str::to_owned);
     }
 
-    fn rows(&mut self, columns: &[&str], rows: impl Iterator<Item = Vec<String>>) {
-        let line = |cells: &[String]| format!("| {} |\n", cells.join(" | "));
-        self.0 += &line(&columns.iter().map(|&name| name.to_owned()).collect::<Vec<_>>());
-        self.0 += &format!("|{}\n", "---|".repeat(columns.len()));
-        rows.for_each(|row| self.0 += &line(&row));
+    fn rows<T: AsRef<str>>(
+        &mut self,
+        columns: &[&str],
+        rows: impl IntoIterator<Item: IntoIterator<Item = T>>,
+        written: fn(&str) -> String,
+    ) {
+        self.0 += &format!("| {} |\n|{}\n", columns.join(" | "), "---|".repeat(columns.len()));
+        for row in rows {
+            let cells: Vec<String> = row.into_iter().map(|cell| written(cell.as_ref())).collect();
+            self.0 += &format!("| {} |\n", cells.join(" | "));
+        }
         self.0.push('\n');
     }
 }
@@ -195,12 +197,7 @@ impl Report {
 
     fn purpose(&self, text: &mut Text) {
         let work = &self.federation.work;
-        let clusters = work.recipe.clusters;
-        let k = if clusters.min == clusters.max {
-            clusters.min.to_string()
-        } else {
-            format!("{} to {}", clusters.min, clusters.max)
-        };
+        let k = work.recipe.clusters;
         text.part("For what");
         text.paragraph(&format!("Purpose: {}", self.purpose));
         text.paragraph(&format!(

@@ -25,10 +25,7 @@ pub(crate) fn columns() -> Option<usize> {
     if !io::stderr().is_terminal() {
         return None;
     }
-    #[cfg(unix)]
     let told = rustix::termios::tcgetwinsize(io::stderr()).ok().map(|size| usize::from(size.ws_col));
-    #[cfg(not(unix))]
-    let told: Option<usize> = None;
     let environment = || std::env::var("COLUMNS").ok()?.parse().ok();
     Some(told.filter(|columns| *columns > 0).or_else(environment).unwrap_or(COLUMNS))
 }

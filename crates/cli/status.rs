@@ -8,7 +8,7 @@ use std::{
 };
 
 use clap::Args;
-use serde_json::json;
+use serde_json::{Value, json};
 use veilsum_node::{
     clock::seconds_since_1970,
     cost::counted,
@@ -76,10 +76,9 @@ impl Verb for StatusArgs {
                 (value, told(&status))
             }
             None => {
-                let last = self.last(&folder);
-                let mut lines = vec!["not running".to_owned()];
-                lines.extend(last.as_ref().map(Last::told).unwrap_or_default());
-                (json!({ "running": false, "last": last.map(|last| last.json()) }), lines)
+                let (last, told) = self.last(&folder).unwrap_or_default();
+                let lines = ["not running".to_owned()].into_iter().chain(told).collect();
+                (json!({ "running": false, "last": last }), lines)
             }
         };
         let text: Vec<String> = lines.iter().map(|line| folded(line, 0)).collect();
@@ -87,64 +86,43 @@ impl Verb for StatusArgs {
     }
 }
 
-/// What a process that ended left.
-struct Last {
-    /// Totals of the aggregator's unfinished run, where there is one.
-    totals: Option<usize>,
-    /// Whether the site has keys of an unfinished run.
-    in_run: bool,
-    /// Answers of the site under this plan, in all of its runs.
-    answered: Option<usize>,
-    /// When the journal or the ledger was written last, in seconds since 1970.
-    written: Option<u64>,
-}
-
 impl StatusArgs {
     /// What journal and ledger hold; nothing where the party is not known, or they cannot be read.
-    fn last(&self, folder: &Path) -> Option<Last> {
+    fn last(&self, folder: &Path) -> Option<(Value, Vec<String>)> {
         let federation = load_federation(&self.documents.roster, &self.documents.plan).ok()?;
         let key = self.documents.key().ok()?;
         let (identity, _) = load_identity(&key).ok()?;
         let id = federation.whoami(&identity).ok()?;
         let session = |of| message::session(&federation.terms.hash(), &federation.roster.hash(), of);
-        if id == PartyId::Coordinator || id == PartyId::Intermediary {
+        // Totals of an aggregator's unfinished run; whether a site has keys of one; its answers under this plan, in all of its runs.
+        let (mut totals, mut in_run, mut answered) = (None, false, None);
+        let written = if id == PartyId::Coordinator || id == PartyId::Intermediary {
             let (entries, at) = Journal::<HubEntry>::look(folder, &session(id)).ok()??;
             let records: Vec<_> = entries.into_iter().filter_map(HubEntry::machine).collect();
-            let totals = records.iter().filter(|record| record.is_total()).count();
-            let totals = (!records.is_empty()).then_some(totals);
-            return Some(Last { totals, in_run: false, answered: None, written: seconds(at) });
-        }
-        let journal = Journal::<Record>::look(folder, &session(PartyId::Coordinator)).ok()?;
-        let in_run = journal.is_some_and(|(records, _)| records.iter().any(|record| record.kind() == RecordKind::Deck));
-        let entries = ledger::all(folder).ok()?;
-        let plan = federation.terms.hash();
-        let of_plan = entries.iter().filter(|entry| entry.plan == plan && entry.discloses == Disclosure::MaskedWords);
-        let written = std::fs::metadata(folder.join(FILE)).and_then(|about| about.modified()).ok().and_then(seconds);
-        Some(Last { totals: None, in_run, answered: Some(of_plan.count()), written })
-    }
-}
-
-impl Last {
-    fn told(&self) -> Vec<String> {
-        let mut lines = Vec::new();
-        match self.totals {
-            Some(totals) => lines
-                .push(format!("a run is unfinished, after {}; start the same command again", counted(totals, "total"))),
-            None if self.in_run => lines.push("a run is unfinished; start the same command again".into()),
-            None => lines.push("no run of this plan is unfinished".into()),
-        }
-        if let Some(answered) = self.answered {
-            lines.push(format!("{} answered under this plan", counted(answered, "question")));
-        }
-        if let Some(written) = self.written {
-            lines.push(format!("last written {} ago", ago(seconds_since_1970().saturating_sub(written))));
-        }
-        lines
-    }
-
-    fn json(&self) -> serde_json::Value {
-        json!({ "unfinished": self.totals.is_some() || self.in_run, "totals": self.totals, "answered": self.answered,
-                "written": self.written })
+            totals = (!records.is_empty()).then(|| records.iter().filter(|record| record.is_total()).count());
+            seconds(at)
+        } else {
+            let journal = Journal::<Record>::look(folder, &session(PartyId::Coordinator)).ok()?;
+            let is_deck = |record: &Record| record.kind() == RecordKind::Deck;
+            in_run = journal.is_some_and(|(records, _)| records.iter().any(is_deck));
+            let (entries, plan) = (ledger::all(folder).ok()?, federation.terms.hash());
+            let of_plan = entries.iter().filter(|of| of.plan == plan && of.discloses == Disclosure::MaskedWords);
+            answered = Some(of_plan.count());
+            std::fs::metadata(folder.join(FILE)).and_then(|about| about.modified()).ok().and_then(seconds)
+        };
+        let mut lines = vec![match totals {
+            Some(totals) => {
+                format!("a run is unfinished, after {}; start the same command again", counted(totals, "total"))
+            }
+            None if in_run => "a run is unfinished; start the same command again".into(),
+            None => "no run of this plan is unfinished".into(),
+        }];
+        lines.extend(answered.map(|answered| format!("{} answered under this plan", counted(answered, "question"))));
+        let since = |at: u64| ago(seconds_since_1970().saturating_sub(at));
+        lines.extend(written.map(|at| format!("last written {} ago", since(at))));
+        let unfinished = totals.is_some() || in_run;
+        let value = json!({ "unfinished": unfinished, "totals": totals, "answered": answered, "written": written });
+        Some((value, lines))
     }
 }
 
@@ -193,30 +171,24 @@ fn told(status: &Status) -> Vec<String> {
     if !status.parties.is_empty() {
         lines.push(format!("connected: {} of {}", here.len(), status.parties.len()));
     }
-    for peer in here.iter().take(SHOWN) {
-        let over = peer.over.as_deref().unwrap_or_default();
-        lines.push(format!("  {} {over} {}", peer.party, since(peer.since.unwrap_or(status.now))));
-        lines.extend(peer.heard.as_ref().map(|what| format!("    {what}")));
-        lines.extend(peer.lost.as_ref().map(|why| format!("    out of the run: {why}")));
+    for peers in [here, away] {
+        lines.extend(peers.iter().find(|peer| peer.over.is_none()).map(|_| "missing:".to_owned()));
+        for peer in peers.iter().take(SHOWN) {
+            let heard = peer.heard.as_deref();
+            let [name, heard] = match (&peer.over, peer.since) {
+                (Some(over), at) => {
+                    [format!(" {over} {}", since(at.unwrap_or(status.now))), heard.unwrap_or("").to_owned()]
+                }
+                (None, Some(at)) => ["".into(), format!("{} ago: {}", since(at), heard.unwrap_or("never connected"))],
+                (None, None) => ["".into(), heard.unwrap_or("never connected").to_owned()],
+            };
+            lines.push(format!("  {}{name}", peer.party));
+            lines.extend(Some(heard).filter(|heard| !heard.is_empty()).map(|heard| format!("    {heard}")));
+            lines.extend(peer.lost.as_ref().map(|why| format!("    out of the run: {why}")));
+        }
+        let more = peers.len().saturating_sub(SHOWN);
+        lines.extend((more > 0).then(|| format!("  and {more} more (--json names all)")));
     }
-    let more = |of: &[&Peer]| {
-        let more = of.len().saturating_sub(SHOWN);
-        (more > 0).then(|| format!("  and {more} more (--json names all)"))
-    };
-    lines.extend(more(&here));
-    if !away.is_empty() {
-        lines.push("missing:".into());
-    }
-    for peer in away.iter().take(SHOWN) {
-        lines.push(format!("  {}", peer.party));
-        let heard = peer.heard.as_deref().unwrap_or("never connected");
-        lines.push(match peer.since {
-            Some(at) => format!("    {} ago: {heard}", since(at)),
-            None => format!("    {heard}"),
-        });
-        lines.extend(peer.lost.as_ref().map(|why| format!("    out of the run: {why}")));
-    }
-    lines.extend(more(&away));
     if let Some(trouble) = &status.trouble {
         lines.push(format!("last trouble, {} ago: {}", since(trouble.at), trouble.what));
     }

@@ -42,10 +42,16 @@ fn ask_there(offered: &Offered<'_>, from: &mut impl BufRead, to: &mut impl Write
         roster.coordinator.name,
         roster.intermediary.name
     );
+    let line = typed(&question, from, to)?;
+    Fingerprint::parse(&line).map_err(|why| Failure::input(why, "type all words as they are read to you"))
+}
+
+/// The line that is typed to a question.
+pub(crate) fn typed(question: &str, from: &mut impl BufRead, to: &mut impl Write) -> Result<String, Failure> {
     let mut line = String::new();
     let read = to.write_all(question.as_bytes()).and_then(|()| to.flush()).and_then(|()| from.read_line(&mut line));
     read.map_err(|e| Failure::new(Code::Internal, format!("the terminal cannot be read ({e})"), "try again"))?;
-    Fingerprint::parse(&line).map_err(|why| Failure::input(why, "type all words as they are read to you"))
+    Ok(line)
 }
 
 #[cfg(test)]

@@ -88,8 +88,8 @@ pub(crate) fn read(case: &Case, file: &PathBuf) -> Result<Rows, Failure> {
     let work = &case.cast.federation.work;
     let names = work.headers().map(|name| (name.to_owned(), name.to_owned())).collect();
     let rules = RowRules { missing: case.missing, columns: names, ..RowRules::default() };
-    let from = RowsFrom { rules: Arc::new(rules), ..RowsFrom::from(file) };
-    let Loaded { rows, origin, .. } = load_rows(&case.cast.federation, from)?;
+    let from = RowsFrom { rules: Arc::new(rules), ..RowsFrom::file(file) };
+    let Loaded { rows, origin, .. } = load_rows(&case.cast.federation, &from)?;
     Ok((rows, Arc::new(origin)))
 }
 

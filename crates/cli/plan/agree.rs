@@ -13,14 +13,14 @@ use veilsum_proto::{ledger::Note, policy::rho_text, roster::PartyId, suite::Hash
 use super::say::{self, ReadArgs};
 use crate::{
     party::{key_beside, own_identity, state_of},
-    terminal::somebody_is_there,
+    terminal::{somebody_is_there, typed},
     words,
 };
 use veilsum_node::{
     cost::Cost,
     documents::{self, Federation, Fingerprint, fingerprint, policy_of},
     dp::Privacy,
-    error::{Code, Failure},
+    error::Failure,
     release::{Account, Data, Left, may_agree},
     store::Ledger,
 };
@@ -113,10 +113,7 @@ fn screen(federation: &Federation, account: &Account) -> Result<String, Failure>
 }
 
 fn ask(from: &mut impl BufRead, to: &mut impl Write) -> Result<Fingerprint, Failure> {
-    let mut line = String::new();
-    let question = b"To agree to exact totals of this plan, type the 15 words of its fingerprint: ";
-    let read = to.write_all(question).and_then(|()| to.flush()).and_then(|()| from.read_line(&mut line));
-    read.map_err(|e| Failure::new(Code::Internal, format!("the terminal cannot be read ({e})"), "try again"))?;
+    let line = typed("To agree to exact totals of this plan, type the 15 words of its fingerprint: ", from, to)?;
     Fingerprint::parse(&line).map_err(|why| Failure::input(why, "type all words as they stand above"))
 }
 

@@ -11,7 +11,7 @@ use veilsum_node::{
     documents::{Federation, roster_fingerprint},
     dp::Privacy,
     error::Failure,
-    plan::{Clusters, PlanSpec},
+    plan::PlanSpec,
 };
 
 /// Which plan `veilsum plan check` and `agree` read.
@@ -89,16 +89,10 @@ fn says(federation: &Federation, cost: &Cost, path: &Path) -> String {
     )
 }
 
-/// K, or its range.
-fn clusters(work: &PlanSpec) -> String {
-    let Clusters { min, max } = work.recipe.clusters;
-    if min == max { min.to_string() } else { format!("{min} to {max}") }
-}
-
 /// What there is to a method beside its name: clusters and fuzzifier, or the bins of a description.
 fn parameters(work: &PlanSpec) -> String {
     match work.recipe.algorithm.traits().describes {
         Some(bins) => format!("{bins} bins a column"),
-        None => format!("K = {}, m = {}", clusters(work), work.recipe.judge_m()),
+        None => format!("K = {}, m = {}", work.recipe.clusters, work.recipe.judge_m()),
     }
 }

@@ -8,14 +8,13 @@ use std::{
 };
 
 use veilsum_node::{
-    cost::some_of,
     documents::{self, Offered, Pinned, Standing, load_identity, load_roster},
     error::{Code, Failure},
     files,
     role::{
         folder::run_name,
         reception::Doorway,
-        standby::{self, MOST_DONE, News, Next, StandbyConfig},
+        standby::{self, MOST_DONE, Next, StandbyConfig},
         status::Window,
         stop,
     },
@@ -73,7 +72,7 @@ pub(crate) fn begin(args: &RunArgs, is_site: bool) -> Result<PathBuf, Failure> {
     match offered.standing()? {
         Standing::New => agree(&offered)?,
         // It stands by with the roster that it agreed to, and says what has to be done about this one.
-        Standing::Agreed | Standing::Changed { .. } => offered.passes().err().iter().for_each(verb::tell),
+        Standing::Agreed | Standing::Changed(_) => offered.passes().err().iter().for_each(verb::tell),
     }
     Ok(key)
 }
@@ -97,45 +96,43 @@ impl RunArgs {
             if !is_site {
                 member.open(&mut door).await?;
             }
-            match standby::run(&member.standing_by(done.clone(), last, door.clone())?).await? {
-                Next::Declined { number, id } => {
-                    crate::tell!(
-                        "run {number} begins without this party, which is not ready for its plan; once it is, start this command again"
-                    );
+            let config = member.standing_by(done.clone(), last, door.clone())?;
+            let Next { number, id, federation } = standby::run(&config).await?;
+            let Some(federation) = federation else {
+                crate::tell!(
+                    "run {number} begins without this party, which is not ready for its plan; once it is, start this command again"
+                );
+                over(&mut done, id);
+                continue;
+            };
+            let folder = free(&self.out.join(run_name(number, &federation.terms.hash())));
+            crate::tell!("run {number} begins");
+            last = last.max(number);
+            let ended = member.take_part(&folder, &window, door.as_deref()).await;
+            window.rest();
+            let failure = match ended {
+                ended if self.once => return ended,
+                Ok(()) => {
                     over(&mut done, id);
+                    pause = PAUSE;
+                    continue;
                 }
-                Next::Run { number, id, federation } => {
-                    let folder = free(&self.out.join(run_name(number, &federation.terms.hash())));
-                    crate::tell!("run {number} begins");
-                    last = last.max(number);
-                    let ended = member.take_part(&folder, &window, door.as_deref()).await;
-                    window.rest();
-                    let failure = match ended {
-                        ended if self.once => return ended,
-                        Ok(()) => {
-                            over(&mut done, id);
-                            pause = PAUSE;
-                            continue;
-                        }
-                        Err(failure) => failure,
-                    };
-                    if [Code::Interrupted, Code::Terminated].contains(&failure.code) {
-                        return Err(failure);
-                    }
-                    verb::tell(&failure);
-                    // What may be mended, is: the coordinator, too, may be started again, and asks again if the run goes on.
-                    if ![Code::Network, Code::Quorum, Code::Denied, Code::Early, Code::Storage].contains(&failure.code)
-                    {
-                        over(&mut done, id);
-                    }
-                    let rest = async {
-                        tokio::time::sleep(pause).await;
-                        Ok(())
-                    };
-                    stop::unless_told(rest, "start it again whenever you like").await?;
-                    pause = (pause * 2).min(LONGEST_PAUSE);
-                }
+                Err(failure) => failure,
+            };
+            if [Code::Interrupted, Code::Terminated].contains(&failure.code) {
+                return Err(failure);
             }
+            verb::tell(&failure);
+            // What may be mended, is: the coordinator, too, may be started again, and asks again if the run goes on.
+            if ![Code::Network, Code::Quorum, Code::Denied, Code::Early, Code::Storage].contains(&failure.code) {
+                over(&mut done, id);
+            }
+            let rest = async {
+                tokio::time::sleep(pause).await;
+                Ok(())
+            };
+            stop::unless_told(rest, "start it again whenever you like").await?;
+            pause = (pause * 2).min(LONGEST_PAUSE);
         }
     }
 }
@@ -180,8 +177,7 @@ impl Member<'_> {
             holds: Mutex::default(),
         };
         let judge = Arc::new(judge);
-        let looked = judge.clone();
-        let watcher = judge.clone();
+        let (looked, watcher) = (judge.clone(), judge.clone());
         Ok(StandbyConfig {
             identity: self.identity.clone(),
             agreed,
@@ -192,12 +188,11 @@ impl Member<'_> {
             number,
             judge: Arc::new(move |federation, looking| judge.judge(federation, looking)),
             stamp: Arc::new(move || looked.stamps()),
-            news: Arc::new(move |news| {
-                if let (Some(door), News::Roster(roster)) = (&door, &news) {
-                    door.admits(roster);
-                }
-                told(&watcher, news);
+            offered: Arc::new(move |roster| {
+                door.iter().for_each(|door| door.admits(roster));
+                watcher.offered(roster).passes().err().iter().for_each(verb::tell);
             }),
+            news: Arc::new(|told| crate::tell!("{told}")),
         })
     }
 
@@ -230,24 +225,4 @@ impl Member<'_> {
 /// Where the plan is kept that the coordinator proposes.
 fn proposed(roster: &Path) -> PathBuf {
     roster.with_file_name("plan.toml")
-}
-
-/// What standing by tells this party's operator.
-fn told(judge: &Judge, news: News) {
-    match news {
-        News::Standing(over) => crate::tell!("standing by at the coordinator over {over}"),
-        News::Again { why, advice } => {
-            crate::tell!("not yet: {why}\n  ({advice}; it is tried again until you stop it)")
-        }
-        News::Roster(roster) => {
-            crate::tell!(
-                "another roster of {} is here, with {} sites: {}",
-                roster.name,
-                roster.sites.len(),
-                some_of(&roster.sites.iter().map(|site| site.name.as_str()).collect::<Vec<_>>(), ", ")
-            );
-            judge.offered(&roster).passes().err().iter().for_each(verb::tell);
-        }
-        News::Answered { answer, words } => crate::tell!("a plan is proposed; {}\n  {words}", answer.of_this_party()),
-    }
 }

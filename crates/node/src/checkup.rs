@@ -22,13 +22,10 @@ use crate::{
     app_messages::{NO_RUN, SOFTWARE, header_check},
     carrier::{Address, CarrierError, Credentials, Network, Proxy, Transport, listen, only},
     cost::some_of,
-    documents::Pinned,
+    documents::{Pinned, fingerprint},
     error::{Code, Failure},
     files::{self, FileError},
-    role::{
-        dial::{Knocked, knock},
-        door::short,
-    },
+    role::dial::{Knocked, knock},
 };
 
 /// What came of a check.
@@ -345,7 +342,7 @@ fn let_in(caller: &Caller<'_>, peer: &Member, answers: impl Iterator<Item = Knoc
         match answer {
             Ok(found) => software = Some(found),
             // Whoever holds no plan named one that nobody has; the roster is compared first.
-            Err(failure) if caller.plan.is_none() && failure.message.contains(&short(&Hash::default())) => {
+            Err(failure) if caller.plan.is_none() && failure.message.contains(&fingerprint(&Hash::default().0)) => {
                 return vec![Finding::skip(
                     &check,
                     "it knows this key and roster; whether the plan is the same needs --plan",

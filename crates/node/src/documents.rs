@@ -78,13 +78,12 @@ pub fn load_federation(roster: impl AsRef<Path>, plan: impl AsRef<Path>) -> Resu
 ///
 /// # Errors
 /// A [`Failure`] that names file, row and column and never a value.
-pub fn load_rows(federation: &Federation, from: impl Into<RowsFrom>) -> Result<Loaded, Failure> {
-    let from = from.into();
+pub fn load_rows(federation: &Federation, from: &RowsFrom) -> Result<Loaded, Failure> {
     if let Some(Handed(hand_over)) = &from.handed {
         return hand_over(federation);
     }
-    read_often(&from)?;
-    let table = table::read(&from.data, &spec_of(federation, &from)?)?;
+    read_often(from)?;
+    let table = table::read(&from.data, &spec_of(federation, from)?)?;
     let tally = table.tally();
     let (rows, origin) = ready(federation, &from.data, table)?;
     let rows = rows.with_missing(tally.missing(&federation.work.categorical))?;

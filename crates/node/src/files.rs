@@ -31,9 +31,6 @@ pub enum FileError {
     /// There is a file of that name.
     #[error("{} is there already and was left as it is", _0.display())]
     Exists(PathBuf),
-    /// The path has no file name to write to.
-    #[error("{} does not name a file", _0.display())]
-    NoName(PathBuf),
     /// The file can't be written.
     #[error("{} cannot be written ({source})", path.display())]
     Write {
@@ -50,17 +47,9 @@ pub enum FileError {
         /// What the system said.
         source: io::Error,
     },
-    /// A folder or a device stands where a file belongs.
-    #[error("{} is not a regular file", _0.display())]
-    NotAFile(PathBuf),
-    /// The file is longer than anything of its kind.
-    #[error("{} is longer than the {max} bytes allowed for it", path.display())]
-    TooLarge {
-        /// The file.
-        path: PathBuf,
-        /// The limit in bytes.
-        max: usize,
-    },
+    /// It is no file of its kind: what is wrong with it, and what to do.
+    #[error("{} {_1}", _0.display())]
+    Unfit(PathBuf, String, &'static str),
     /// Others may read or change a secret.
     #[error("{} holds a secret and is open to other users (mode {mode:03o})", path.display())]
     NotPrivate {
@@ -76,11 +65,9 @@ impl FileError {
     pub fn advice(&self) -> String {
         match self {
             Self::Exists(_) => "move it away, or ask for it to be replaced".into(),
-            Self::NoName(_) => "add a file name".into(),
             Self::Write { .. } => "check that its folder exists, is yours to write to, and has free space".into(),
             Self::Read { .. } => "check the path and who may read it".into(),
-            Self::NotAFile(_) => "check the path".into(),
-            Self::TooLarge { .. } => "check that it is the right file".into(),
+            Self::Unfit(_, _, next) => (*next).into(),
             Self::NotPrivate { path, .. } => {
                 format!("run: chmod 600 {}  (and replace the secret if others use this machine)", quoted(path))
             }
@@ -145,8 +132,7 @@ pub fn read_private(path: impl AsRef<Path>, max_bytes: usize) -> Result<Zeroizin
     Ok(bytes)
 }
 
-/// Refuses a secret's file that group or others can read, write or execute. Where the system has no such permissions,
-/// every file passes.
+/// Refuses a secret's file that group or others can read, write or execute.
 pub fn check_private(path: impl AsRef<Path>) -> Result<(), FileError> {
     let path = path.as_ref();
     let meta = fs::metadata(path).map_err(|source| FileError::Read { path: path.to_owned(), source })?;
@@ -159,7 +145,7 @@ fn open(path: &Path) -> Result<(File, fs::Metadata), FileError> {
     let failed = |source| FileError::Read { path: path.to_owned(), source };
     // Looked at before it is opened, as opening a named pipe would wait for somebody to write to it.
     if !fs::metadata(path).map_err(failed)?.is_file() {
-        return Err(FileError::NotAFile(path.to_owned()));
+        return Err(FileError::Unfit(path.to_owned(), "is not a regular file".into(), "check the path"));
     }
     let file = File::open(path).map_err(failed)?;
     let meta = file.metadata().map_err(failed)?;
@@ -170,23 +156,18 @@ fn read_into(file: &File, path: &Path, bytes: &mut Vec<u8>, max: usize) -> Resul
     let one_more = u64::try_from(max).unwrap_or(u64::MAX).saturating_add(1);
     file.take(one_more).read_to_end(bytes).map_err(|source| FileError::Read { path: path.to_owned(), source })?;
     if bytes.len() > max {
-        return Err(FileError::TooLarge { path: path.to_owned(), max });
+        let what = format!("is longer than the {max} bytes allowed for it");
+        return Err(FileError::Unfit(path.to_owned(), what, "check that it is the right file"));
     }
     Ok(())
 }
 
-#[cfg(unix)]
 fn check_mode(path: &Path, meta: &fs::Metadata) -> Result<(), FileError> {
     use std::os::unix::fs::PermissionsExt;
     let mode = meta.permissions().mode() & 0o777;
     if mode & 0o077 != 0 {
         return Err(FileError::NotPrivate { path: path.to_owned(), mode });
     }
-    Ok(())
-}
-
-#[cfg(not(unix))]
-fn check_mode(_path: &Path, _meta: &fs::Metadata) -> Result<(), FileError> {
     Ok(())
 }
 
@@ -278,16 +259,14 @@ impl Replacement {
 
     fn create(target: &Path, access: Access) -> Result<Replacement, FileError> {
         static NEXT: AtomicU64 = AtomicU64::new(0);
-        let name = target.file_name().ok_or_else(|| FileError::NoName(target.to_owned()))?;
+        let unnamed = || FileError::Unfit(target.to_owned(), "does not name a file".into(), "add a file name");
+        let name = target.file_name().ok_or_else(unnamed)?;
         let mut options = OpenOptions::new();
         options.write(true).create_new(true);
-        #[cfg(unix)]
         if access == Access::Private {
             use std::os::unix::fs::OpenOptionsExt;
             options.mode(0o600);
         }
-        #[cfg(not(unix))]
-        let _ = access;
         // An earlier process of our number may have left a draft behind; that one is not ours to touch.
         for _ in 0..64 {
             let mut draft = OsString::from(".");
@@ -395,14 +374,8 @@ fn folder_of(path: &Path) -> &Path {
 }
 
 /// Makes a new name last through a power cut.
-#[cfg(unix)]
 pub(crate) fn sync_folder(folder: &Path) -> io::Result<()> {
     File::open(folder)?.sync_all()
-}
-
-#[cfg(not(unix))]
-pub(crate) fn sync_folder(_folder: &Path) -> io::Result<()> {
-    Ok(())
 }
 
 impl From<FileError> for Failure {
@@ -554,7 +527,8 @@ mod tests {
         fs::write(folder.0.join("taken").join("x"), b"").expect("a file in it");
         assert!(matches!(write_atomic(folder.0.join("taken"), b"x"), Err(FileError::Write { .. })));
         assert_eq!(folder.names(), ["taken"]);
-        assert!(matches!(write_atomic(folder.0.join(".."), b"x"), Err(FileError::NoName(_))));
+        let unnamed = write_atomic(folder.0.join(".."), b"x").unwrap_err();
+        assert!(unnamed.to_string().contains("does not name a file"), "{unnamed}");
     }
 
     #[test]
@@ -581,8 +555,8 @@ mod tests {
         let path = folder.0.join("plan.toml");
         write_atomic(&path, &[b'x'; 100]).expect("a free name");
         assert_eq!(read_limited(&path, 100).expect("just fits").len(), 100);
-        assert!(matches!(read_limited(&path, 99), Err(FileError::TooLarge { max: 99, .. })));
-        assert!(matches!(read_limited(&folder.0, 99), Err(FileError::NotAFile(_))));
+        assert!(read_limited(&path, 99).unwrap_err().to_string().contains("longer than the 99 bytes"));
+        assert!(read_limited(&folder.0, 99).unwrap_err().to_string().contains("not a regular file"));
         assert!(matches!(read_limited(folder.0.join("none"), 99), Err(FileError::Read { .. })));
         assert_eq!(read_limited(&path, usize::MAX).expect("no limit").len(), 100);
     }

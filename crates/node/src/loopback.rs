@@ -3,21 +3,16 @@
 //! For the demonstration, for tests, and for auditors who want to record what a party really receives.
 
 use std::{
-    collections::BTreeSet,
     net::SocketAddr,
     path::PathBuf,
-    sync::{Arc, Mutex, OnceLock},
+    sync::{Arc, Mutex},
     time::Duration,
 };
 
-use tokio::{
-    sync::oneshot,
-    task::{AbortHandle, JoinHandle},
-};
+use tokio::{sync::oneshot, task::JoinHandle};
 use veilsum_proto::{
     aggregator::Timing,
     identity::Identity,
-    message::{Kind, context_of, kind_of},
     plan::Terms,
     policy::{Floor, Policy},
     roster::{Member, PartyId, Roster},
@@ -106,8 +101,6 @@ pub struct LoopbackConfig {
     pub site: SitePolicy,
     /// Changes the default terms.
     pub terms: Box<dyn FnOnce(&mut Terms) + Send>,
-    /// Sites, by place, whose process ends as in a crash once the coordinator has their masked input of this round, counted from 1.
-    pub drops: Vec<(usize, u32)>,
     /// Whether to record what every aggregator receives.
     pub record: bool,
     /// How long to wait.
@@ -132,7 +125,6 @@ impl LoopbackConfig {
             work,
             site: toy_policy(),
             terms: Box::new(|_| {}),
-            drops: Vec::new(),
             record: false,
             on_loss: OnLoss::Stop,
             state: None,
@@ -237,15 +229,9 @@ pub async fn run(config: LoopbackConfig) -> Result<LoopbackRun, Failure> {
     };
     let any = SocketAddr::from(([127, 0, 0, 1], 0));
 
-    let running: Arc<OnceLock<Vec<AbortHandle>>> = Arc::default();
-    let (record, dropped) = (recorded(&coordinator_view), dropping(config.drops, running.clone()));
-    let heard = Arc::new(move |from: PartyId, frame: &[u8]| {
-        record(from, frame);
-        dropped(from, frame);
-    });
     let (bound, address) = oneshot::channel();
     let server = tokio::spawn(server::run(ServerConfig {
-        party: Party { progress: config.progress, heard, ..party(0) },
+        party: Party { progress: config.progress, heard: Arc::new(recorded(&coordinator_view)), ..party(0) },
         entrance: any.into(),
         without: Vec::new(),
         timing: config.timing,
@@ -280,7 +266,6 @@ pub async fn run(config: LoopbackConfig) -> Result<LoopbackRun, Failure> {
             agreed: config.work.recipe.noise.is_none(),
         })));
     }
-    let _ = running.set(clients.iter().map(JoinHandle::abort_handle).collect());
     let result = joined(server).await;
     let counted = joined(counter).await;
     let mut sites = Vec::with_capacity(clients.len());
@@ -291,30 +276,10 @@ pub async fn run(config: LoopbackConfig) -> Result<LoopbackRun, Failure> {
     Ok(LoopbackRun { result, counted, sites, coordinator_view, intermediary_view, federation, coordinator })
 }
 
-/// Looks at what reaches the coordinator, and ends the task of a site whose masked input of its last round is there.
-fn dropping(drops: Vec<(usize, u32)>, running: Arc<OnceLock<Vec<AbortHandle>>>) -> impl Fn(PartyId, &[u8]) {
-    // An input that is sent again has the context of its round.
-    let inputs: Mutex<Vec<BTreeSet<Hash>>> = Mutex::new(vec![BTreeSet::new(); drops.len()]);
-    move |from, frame| {
-        let (Some(Kind::MaskedInput), Some(context)) = (kind_of(frame), context_of(frame)) else { return };
-        let (Ok(mut inputs), Some(running)) = (inputs.lock(), running.get()) else { return };
-        for ((site, round), inputs) in drops.iter().zip(&mut *inputs) {
-            if from == PartyId::Site(*site as u16) && inputs.insert(context) && inputs.len() == *round as usize {
-                running[*site].abort();
-            }
-        }
-    }
-}
-
 fn not_bound(_: oneshot::error::RecvError) -> Failure {
     Failure::new(Code::Network, "a port on 127.0.0.1 could not be opened", "check that loopback UDP is allowed")
 }
 
 async fn joined<T>(task: JoinHandle<Result<T, Failure>>) -> Result<T, Failure> {
-    task.await.unwrap_or_else(|e| {
-        Err(match e.is_cancelled() {
-            true => Failure::new(Code::Interrupted, "its process was ended in mid-run", "start it again"),
-            false => Failure::defect(e),
-        })
-    })
+    task.await.unwrap_or_else(|e| Err(Failure::defect(e)))
 }

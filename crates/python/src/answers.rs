@@ -9,7 +9,10 @@ use serde::{Deserialize, Serialize};
 use twox_hash::XxHash3_128;
 use veilsum_cluster::{Batch, Prepared, SumStep};
 use veilsum_federation::{plan::PlanSpec, question::Layout as Steps};
-use veilsum_node::{documents, error::Failure};
+use veilsum_node::{
+    documents::{self, RowsFrom},
+    error::Failure,
+};
 
 use crate::{failure::raised, parties::Planned, rows::slice};
 
@@ -110,7 +113,7 @@ pub(crate) fn of_file<'py>(
 ) -> PyResult<Bound<'py, PyArray1<i64>>> {
     let (federation, batch): (_, Batch) = (&planned.0, read("question", question)?);
     let done = py.detach(|| -> Result<_, Failure> {
-        let rows = documents::load_rows(federation, &data)?.rows;
+        let rows = documents::load_rows(federation, &RowsFrom::file(data))?.rows;
         let steps = Steps::of_batch(&batch, &federation.work.domain()?, &federation.form()?)?.steps();
         rows.words(&batch, &steps).map_err(refused)
     });

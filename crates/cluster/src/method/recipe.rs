@@ -1,5 +1,7 @@
 //! What a run consists of. A plan carries it; every site reads it before it says yes.
 
+use std::fmt;
+
 use serde::{Deserialize, Serialize};
 
 use super::choice::{Choice, Pick};
@@ -79,6 +81,13 @@ impl Clusters {
     /// Every K.
     pub fn each(self) -> impl Iterator<Item = u32> {
         self.min..=self.max
+    }
+}
+
+/// K, or its range.
+impl fmt::Display for Clusters {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if self.min == self.max { write!(f, "{}", self.min) } else { write!(f, "{} to {}", self.min, self.max) }
     }
 }
 

@@ -44,6 +44,7 @@ pub use link::{Link, LinkHandle, LinkReceiver, LinkSender, Pending};
 pub use listener::{Door, Listener, Port, Refusals};
 pub use network::{Network, choose, listen};
 pub use pinned::Credentials;
+pub(crate) use places::{Place, Places as PlacesOf};
 pub use proxy::Proxy;
 use serde::{Deserialize, Serialize};
 
@@ -85,6 +86,33 @@ pub enum Transport {
     Quic,
     /// TLS over TCP alone.
     Tcp,
+}
+
+impl Transport {
+    /// What a port is opened for, for people.
+    pub fn protocols(self) -> &'static str {
+        match self {
+            Transport::Auto => "UDP and TCP",
+            Transport::Quic => "UDP",
+            Transport::Tcp => "TCP",
+        }
+    }
+}
+
+/// Its name on a command line.
+impl fmt::Display for Transport {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&format!("{self:?}").to_lowercase())
+    }
+}
+
+impl std::str::FromStr for Transport {
+    type Err = String;
+
+    fn from_str(name: &str) -> Result<Transport, String> {
+        let all = [Transport::Auto, Transport::Quic, Transport::Tcp];
+        all.into_iter().find(|of| of.to_string() == name).ok_or_else(|| "it is auto, quic or tcp".to_owned())
+    }
 }
 
 /// A party on the wire: its Ed25519 public key.

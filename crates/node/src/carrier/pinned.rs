@@ -160,7 +160,12 @@ macro_rules! proofs_of_possession {
             cert: &CertificateDer<'_>,
             dss: &DigitallySignedStruct,
         ) -> Result<HandshakeSignatureValid, TlsError> {
-            verify_signature(&self.provider, message, cert, dss)
+            // The proof of possession: a signature over the handshake so far.
+            if dss.scheme != SignatureScheme::ED25519 {
+                return Err(TlsError::PeerIncompatible(PeerIncompatible::NoSignatureSchemesInCommon));
+            }
+            let spki = SubjectPublicKeyInfoDer::from(cert.as_ref());
+            verify_tls13_signature_with_raw_key(message, &spki, dss, &self.provider.signature_verification_algorithms)
         }
 
         fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {
@@ -248,20 +253,6 @@ fn alone(end_entity: &CertificateDer<'_>, intermediates: &[CertificateDer<'_>]) 
     } else {
         Err(TlsError::InvalidCertificate(CertificateError::BadEncoding))
     }
-}
-
-/// The proof of possession: a signature over the handshake so far.
-fn verify_signature(
-    provider: &CryptoProvider,
-    message: &[u8],
-    cert: &CertificateDer<'_>,
-    dss: &DigitallySignedStruct,
-) -> Result<HandshakeSignatureValid, TlsError> {
-    if dss.scheme != SignatureScheme::ED25519 {
-        return Err(TlsError::PeerIncompatible(PeerIncompatible::NoSignatureSchemesInCommon));
-    }
-    let spki = SubjectPublicKeyInfoDer::from(cert.as_ref());
-    verify_tls13_signature_with_raw_key(message, &spki, dss, &provider.signature_verification_algorithms)
 }
 
 #[cfg(test)]

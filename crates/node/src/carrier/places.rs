@@ -10,22 +10,22 @@ type Taken<K> = Arc<Mutex<HashMap<K, usize>>>;
 
 /// The places of all keys.
 #[derive(Clone)]
-pub(super) struct Places<K> {
+pub(crate) struct Places<K> {
     most: usize,
     taken: Taken<K>,
 }
 
 /// One of them; given back when dropped.
-pub(super) struct Place<K: Eq + Hash>(Taken<K>, K);
+pub(crate) struct Place<K: Eq + Hash>(Taken<K>, K);
 
 impl<K: Eq + Hash + Clone> Places<K> {
     /// `most` for each key.
-    pub(super) fn new(most: usize) -> Places<K> {
+    pub(crate) fn new(most: usize) -> Places<K> {
         Places { most, taken: Arc::default() }
     }
 
     /// A place of this key; nothing where all are taken.
-    pub(super) fn take(&self, key: K) -> Option<Place<K>> {
+    pub(crate) fn take(&self, key: K) -> Option<Place<K>> {
         let mut taken = held(&self.taken);
         let places = taken.entry(key.clone()).or_default();
         (*places < self.most).then(|| {

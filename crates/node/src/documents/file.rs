@@ -64,7 +64,6 @@ pub(super) fn try_locked(path: &Path) -> Result<Option<fs::File>, Failure> {
 fn opened(lock: &Path) -> std::io::Result<fs::File> {
     let mut options = fs::OpenOptions::new();
     options.write(true).create(true).truncate(false);
-    #[cfg(unix)]
     std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
     options.open(lock)
 }

@@ -58,7 +58,7 @@ impl Offered<'_> {
             return Ok(Standing::Agreed);
         }
         if (&last.name, last.coordinator.key) == (&roster.name, roster.coordinator.key) {
-            return Ok(Standing::Changed { from: Box::new(last) });
+            return Ok(Standing::Changed(Box::new(last)));
         }
         let changes = Changes::between(&last, roster);
         Err(Failure::input(
@@ -103,7 +103,7 @@ impl Offered<'_> {
         match self.standing()? {
             Standing::Agreed => Ok(()),
             Standing::New => Err(self.unheard()),
-            Standing::Changed { from } => {
+            Standing::Changed(from) => {
                 let (changes, meaning) =
                     (Changes::between(&from, roster), Changes::meaning(&from, roster).join("\n  "));
                 let what = format!(

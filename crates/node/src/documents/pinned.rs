@@ -39,11 +39,8 @@ pub enum Standing {
     Agreed,
     /// It has agreed to none.
     New,
-    /// Another roster of this federation.
-    Changed {
-        /// That roster.
-        from: Box<Roster>,
-    },
+    /// To this other roster of this federation.
+    Changed(Box<Roster>),
 }
 
 /// One attempt to join. It has no `Debug`: until it is shown, its number is a secret.

@@ -3,7 +3,7 @@
 use std::{
     collections::{BTreeMap, BTreeSet},
     fmt,
-    path::{Path, PathBuf},
+    path::PathBuf,
     sync::Arc,
 };
 
@@ -77,6 +77,11 @@ pub struct RowsFrom {
 }
 
 impl RowsFrom {
+    /// A file of which nothing more is said.
+    pub fn file(data: impl Into<PathBuf>) -> RowsFrom {
+        RowsFrom { data: data.into(), ..RowsFrom::default() }
+    }
+
     /// Where they are, for people.
     pub fn place(&self) -> String {
         self.data.display().to_string()
@@ -95,24 +100,6 @@ impl RowsFrom {
             return Err(Failure::usage(what, "name the site's key: --key FILE"));
         };
         Ok(Some(PersonKey::of(path)?))
-    }
-}
-
-impl From<&Path> for RowsFrom {
-    fn from(data: &Path) -> RowsFrom {
-        RowsFrom { data: data.to_owned(), ..RowsFrom::default() }
-    }
-}
-
-impl From<&PathBuf> for RowsFrom {
-    fn from(data: &PathBuf) -> RowsFrom {
-        data.as_path().into()
-    }
-}
-
-impl From<&RowsFrom> for RowsFrom {
-    fn from(rows: &RowsFrom) -> RowsFrom {
-        rows.clone()
     }
 }
 

@@ -65,12 +65,12 @@ fn noi_8_ready_is_whether_rows_can_be_read() {
     let middle = inside[0].to_string();
     for (cells, used) in [(vec![&*middle, "", "none", "1e400"], 1), (vec!["1e99", &*middle], 2), (vec!["nan", "?"], 0)]
     {
-        let path = folder.at("rows.csv");
+        let from = RowsFrom::file(folder.at("rows.csv"));
         let text: Vec<String> = [names.join(",")].into_iter().chain(cells.iter().map(|cell| row(cell))).collect();
-        std::fs::write(&path, text.join("\n") + "\n").unwrap();
-        let rows = load_rows(&noisy, &path).unwrap_or_else(|e| panic!("{cells:?}: {e}")).rows;
+        std::fs::write(&from.data, text.join("\n") + "\n").unwrap();
+        let rows = load_rows(&noisy, &from).unwrap_or_else(|e| panic!("{cells:?}: {e}")).rows;
         assert_eq!(rows.rows(), used, "{cells:?}");
-        assert!(load_rows(&exact, &path).is_err(), "{cells:?}");
+        assert!(load_rows(&exact, &from).is_err(), "{cells:?}");
     }
 }
 

@@ -112,12 +112,7 @@ impl OnLoss {
     pub(super) fn applied(self, timing: Timing) -> Timing {
         let OnLoss::Wait(least) = self else { return timing };
         let least = u64::try_from(least.as_millis()).unwrap_or(u64::MAX);
-        Timing {
-            join: timing.join,
-            phase: timing.phase.max(least),
-            grace: timing.grace.max(least),
-            resend: timing.resend,
-        }
+        Timing { phase: timing.phase.max(least), grace: timing.grace.max(least), ..timing }
     }
 }
 

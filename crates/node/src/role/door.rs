@@ -13,11 +13,11 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc};
 use veilsum_proto::{
     message::{self, Kind},
     roster::PartyId,
-    suite::Hash,
 };
 
 use super::config::Party;
 use crate::{
+    agreed::fingerprint,
     app_messages::{self, Denied, Hello, SOFTWARE, Welcome},
     carrier::{CarrierError, LinkHandle, LinkReceiver, LinkSender, PeerKey},
     egress::Egress,
@@ -149,13 +149,13 @@ pub(super) async fn greet(visit: Visit, door: Arc<Door>) {
         Err(e) => Err(e.to_string()),
         Ok(hello) if hello.roster != door.hello.roster => Err(format!(
             "you hold roster {}, this federation's is {}: compare fingerprints and get the current file",
-            short(&hello.roster),
-            short(&door.hello.roster)
+            fingerprint(&hello.roster.0),
+            fingerprint(&door.hello.roster.0)
         )),
         Ok(hello) if hello.plan != door.hello.plan => Err(format!(
             "you hold plan {}, this run's is {}: get the current plan file",
-            short(&hello.plan),
-            short(&door.hello.plan)
+            fingerprint(&hello.plan.0),
+            fingerprint(&door.hello.plan.0)
         )),
         Ok(_) if party == door.role => Err("this is the identity of the party you dialled".into()),
         // [APP-9]: it takes no place, and whoever has one keeps it.
@@ -227,10 +227,4 @@ async fn read(mut receiver: LinkReceiver, party: PartyId, id: u64, door: &Door) 
         }
     }
     Ok(())
-}
-
-/// The first digits of a hash, as people compare them.
-pub fn short(hash: &Hash) -> String {
-    let hex = hash.to_string();
-    hex.as_bytes()[..16].chunks(4).map(|c| String::from_utf8_lossy(c).into_owned()).collect::<Vec<_>>().join("-")
 }

@@ -5,7 +5,7 @@ use std::{path::PathBuf, sync::Arc};
 use tokio::time::timeout;
 use veilsum_proto::{
     identity::Identity,
-    joining::{Code as Digits, Invitation, Meeting, Nonce, Role},
+    joining::{Invitation, Meeting, Nonce, Role},
     plan::SignedTerms,
     roster::{PartyId, Roster, SignedRoster},
 };
@@ -13,12 +13,14 @@ use veilsum_proto::{
 use super::{
     dial::Attempt,
     lobby_frames::{self as frames, Answer, ColumnsText, Knock, Message, Noted, Received, Shown},
-    lobby_line::{Caller, Errand, LobbyLine, STEP},
+    lobby_line::{Caller, Errand, LobbyLine, STEP, sites_of},
+    progress::Teller,
     stop,
 };
 use crate::{
     agreed::Federation,
     carrier::{Carrier, CarrierError},
+    cost::counted,
     documents::{self, Begun, Pinned},
     error::{Code, Failure},
     random::drawn,
@@ -48,30 +50,7 @@ pub struct JoinConfig {
     /// What its link runs on.
     pub carrier: Arc<dyn Carrier>,
     /// Told what happens.
-    pub news: Arc<dyn Fn(News) + Send + Sync>,
-}
-
-/// How joining goes.
-#[derive(Clone, PartialEq, Eq, Debug)]
-pub enum News {
-    /// There is no link, and the attempts go on.
-    Again {
-        /// Why.
-        why: String,
-        /// What may help.
-        advice: String,
-    },
-    /// The coordinator has the token; these digits are to be compared.
-    Compare {
-        /// The digits.
-        code: Digits,
-        /// What the link runs on.
-        over: &'static str,
-    },
-    /// What the columns are is on the disk: so many.
-    Columns(usize),
-    /// The roster is on the disk; the plan may take a while.
-    Roster(Box<Roster>),
+    pub news: Teller,
 }
 
 /// Joins: waits, for ever if need be, until roster and plan are on the disk. The roster.
@@ -101,9 +80,7 @@ async fn join(config: &JoinConfig) -> Result<Roster, Failure> {
                 }
                 return Err(failure);
             }
-            Err(Attempt::Again(e)) => {
-                caller.rest(&e, |why, advice| (config.news)(News::Again { why, advice })).await;
-            }
+            Err(Attempt::Again(e)) => caller.rest(&e, &config.news).await,
         }
     }
 }
@@ -140,7 +117,12 @@ async fn attempt(
     let bytes = timeout(STEP, line.recv()).await.map_err(gone)??;
     let Noted {} = line.open(&bytes)?;
     if !*compared {
-        (config.news)(News::Compare { code: meeting.code(&begun.nonce, &answer.nonce), over: line.over });
+        let (code, over) = (meeting.code(&begun.nonce, &answer.nonce), line.over);
+        (config.news)(format!(
+            "the coordinator answered over {over}. Your digits are\n\n    {code}\n\nCall its operator on a number that did not come with \
+             the invitation, and read them aloud. If the operator says that they are others, stop: somebody stands between you.\n\
+             waiting to be let in; this may take days, and may be stopped and started again"
+        ));
         *compared = true;
     }
     let mut roster: Option<Roster> = None;
@@ -160,14 +142,17 @@ async fn attempt(
             }
             (Some(ColumnsText::KIND), ..) => {
                 let ColumnsText { text } = line.open(&bytes)?;
-                (config.news)(News::Columns(documents::take_columns(&config.roster, &text)?));
+                let columns = counted(documents::take_columns(&config.roster, &text)?, "column");
+                (config.news)(format!(
+                    "columns.toml is here, with {columns}; look whether your rows fit: veilsum check --data ROWS.csv"
+                ));
             }
             _ => {
                 let signed: SignedRoster = line.open(&bytes)?;
                 let verified = signed.clone().verify().map_err(Failure::from)?;
                 mine(config, &verified)?;
                 documents::write_roster(&config.roster, &signed)?;
-                (config.news)(News::Roster(Box::new(verified.clone())));
+                (config.news)(format!("let in; the roster of {} has {}", verified.name, sites_of(&verified)));
                 if config.plan.is_none() {
                     line.finish().await;
                     return Ok(verified);

@@ -6,7 +6,7 @@
 //! handshakes and does not finish them holds up everybody who is not in yet: no key is known then.
 
 use std::{
-    collections::{HashMap, HashSet},
+    collections::HashSet,
     path::PathBuf,
     sync::{Arc, Mutex},
     time::{Duration, Instant},
@@ -28,19 +28,17 @@ use super::{
     lobby_frames::{
         self as frames, Answer, Begin, ColumnsText, Knock, Message, Noted, Received, Shown, StandBy, Stands, TurnedAway,
     },
+    progress::Teller,
 };
 use crate::{
     app_messages::clean,
-    carrier::{LinkHandle, LinkReceiver, LinkSender, PeerKey},
+    carrier::{LinkHandle, LinkReceiver, LinkSender, PeerKey, Place, PlacesOf},
     clock::seconds_since_1970,
     documents::{self, GuestList, Knocked, PlanAnswer, Said, Stage, fingerprint},
     error::{Code, Failure},
     random::drawn,
     store::held,
 };
-
-mod news;
-pub use news::News;
 
 /// Handshakes a second that strangers are given, in the mean. Each costs a signature and a verification.
 const STRANGERS_A_SECOND: f64 = 8.0;
@@ -63,36 +61,20 @@ const SEND_LIMIT: Duration = Duration::from_secs(60);
 pub(super) struct Lobby {
     identity: Arc<Identity>,
     folder: PathBuf,
-    news: Arc<dyn Fn(News) + Send + Sync>,
+    news: Teller,
     pub(super) state: watch::Sender<Arc<State>>,
     known: Mutex<HashSet<PeerKey>>,
     bucket: Mutex<(f64, Instant)>,
     /// Those who are inside.
     inside: Places,
-    opening: Arc<Mutex<HashMap<PeerKey, usize>>>,
+    opening: PlacesOf<PeerKey>,
     refused: Mutex<u64>,
     strangers: Arc<Semaphore>,
     guests: Arc<Semaphore>,
 }
 
-/// Somebody on the way in; gives the place back when dropped.
-struct OnTheWay {
-    opening: Arc<Mutex<HashMap<PeerKey, usize>>>,
-    peer: PeerKey,
-    _place: OwnedSemaphorePermit,
-}
-
-impl Drop for OnTheWay {
-    fn drop(&mut self) {
-        let mut opening = held(&self.opening);
-        if let Some(places) = opening.get_mut(&self.peer) {
-            *places -= 1;
-            if *places == 0 {
-                opening.remove(&self.peer);
-            }
-        }
-    }
-}
+/// The places of somebody on the way in, given back when dropped.
+type OnTheWay = (OwnedSemaphorePermit, Place<PeerKey>);
 
 fn nobodys() -> Over {
     Over::Refused("this key belongs to no member of the federation; its operator may have taken it out".into())
@@ -154,7 +136,7 @@ impl Visitor {
 }
 
 impl Lobby {
-    pub(super) fn new(identity: Arc<Identity>, folder: PathBuf, news: Arc<dyn Fn(News) + Send + Sync>) -> Lobby {
+    pub(super) fn new(identity: Arc<Identity>, folder: PathBuf, news: Teller) -> Lobby {
         Lobby {
             identity,
             folder,
@@ -163,7 +145,7 @@ impl Lobby {
             known: Mutex::default(),
             bucket: Mutex::new((STRANGERS_AT_ONCE, Instant::now())),
             inside: Places::default(),
-            opening: Arc::default(),
+            opening: PlacesOf::new(PLACES_A_KEY),
             refused: Mutex::default(),
             strangers: Arc::new(Semaphore::new(STRANGERS_INSIDE)),
             guests: Arc::new(Semaphore::new(GUESTS_INSIDE)),
@@ -239,7 +221,7 @@ impl Lobby {
                 *refused
             };
             if count.is_power_of_two() {
-                (self.news)(News::TurnedAway { count, why: why.clone() });
+                (self.news)(format!("turned away so far: {count}; the last one because: {why}"));
             }
             if visitor.send(&TurnedAway { why }, STEP).await.is_ok() && visitor.sender.finish(STEP).await.is_ok() {
                 // What a closed connection holds is lost, so it hangs up that has read this.
@@ -254,14 +236,7 @@ impl Lobby {
     fn admitted(&self, handle: &LinkHandle) -> Option<OnTheWay> {
         let peer = handle.peer();
         let places = if self.knows(&peer) { &self.guests } else { &self.strangers };
-        let place = places.clone().try_acquire_owned().ok()?;
-        let mut opening = held(&self.opening);
-        let of_key = opening.entry(peer).or_default();
-        if *of_key >= PLACES_A_KEY {
-            return None;
-        }
-        *of_key += 1;
-        Some(OnTheWay { opening: self.opening.clone(), peer, _place: place })
+        places.clone().try_acquire_owned().ok().zip(self.opening.take(peer))
     }
 
     /// Whoever stands by is a member, and the only process with its key ([PRO-1]); a stranger leaves nothing behind.
@@ -298,7 +273,11 @@ impl Lobby {
         })?;
         if comes {
             let key = fingerprint(&key.0);
-            (self.news)(News::Waiting { party: clean(&knock.party), role: knock.role, key });
+            let (party, role) = (clean(&knock.party), knock.role.name());
+            (self.news)(format!(
+                "{party} ({role}) waits, with the key {key}: let its operator read 12 digits to you, on a number that you know, then: \
+                 veilsum federation approve {party}=DIGITS"
+            ));
         }
         visitor.send(&Noted {}, STEP).await?;
         Ok(token)
@@ -330,7 +309,7 @@ impl Lobby {
                         guest.has = Some(has);
                         Ok(guest.party.clone())
                     })?;
-                    (self.news)(News::Has(party));
+                    (self.news)(format!("{party} has roster and plan"));
                     return Ok(());
                 }
             }
@@ -344,10 +323,13 @@ impl Lobby {
         let key = &visitor.key.clone();
         visitor.has = has;
         if self.change(|list| Ok(list.counts_on_from(number)))? {
-            (self.news)(News::Behind { party: party.clone(), number });
+            (self.news)(format!(
+                "{party} has taken part in run {number}, which this folder does not know: was it put back from a backup? The next run is \
+                 counted on from there"
+            ));
         }
         let mut states = self.state.subscribe();
-        (self.news)(News::Here(party.clone()));
+        (self.news)(format!("{party} stands by"));
         let mut proposed = None;
         // At the end of a run everybody comes here, and for a moment the run is not over.
         let mut settled = Some(tokio::time::Instant::now() + SETTLED);
@@ -378,7 +360,11 @@ impl Lobby {
                     () = tokio::time::sleep_until(due), if settled.is_some() => {
                         settled = None;
                         if let Some(run) = state.run().filter(|run| done.contains(&run.id) && !run.without.contains(&party)) {
-                            (self.news)(News::Past { party: party.clone(), number: run.number });
+                            (self.news)(format!(
+                                "{party} takes no part in run {} any more, as its own operator was told, and stands by for the next one: where \
+                                 the run waits for it, `veilsum plan stop` ends it",
+                                run.number
+                            ));
                         }
                     }
                     changed = states.changed() => changed.map_err(|_| Over::Gone)?,
@@ -399,7 +385,7 @@ impl Lobby {
                 list.guest(&party).into_iter().for_each(|guest| guest.said = None);
                 Ok(())
             })?;
-            (self.news)(News::Gone(party));
+            (self.news)(format!("{party} does not stand by any more"));
         }
         ended
     }
@@ -413,7 +399,7 @@ impl Lobby {
         })?;
         // What follows is the answer.
         if is_new && answer != PlanAnswer::Reading {
-            (self.news)(News::Answers { party: party.to_owned(), answer });
+            (self.news)(format!("{party}: {answer}"));
         }
         Ok(())
     }

@@ -13,7 +13,7 @@ use veilsum_proto::{
 };
 
 use crate::{
-    carrier::HEADER_LEN,
+    carrier::{HEADER_LEN, HeaderCheck},
     documents::{MAX_COLUMNS_FILE, PlanAnswer},
     egress::Egress,
 };
@@ -173,14 +173,10 @@ pub(super) fn is_one(bytes: &[u8]) -> bool {
 const OUTSIDE: [u16; 5] = [Knock::KIND, Shown::KIND, Received::KIND, StandBy::KIND, Stands::KIND];
 
 /// What the coordinator lets in.
-pub(super) fn from_outside(header: &[u8; HEADER_LEN]) -> Result<usize, String> {
-    check(header, true)
-}
+pub(super) const FROM_OUTSIDE: HeaderCheck = |header| check(header, true);
 
 /// What the others let in.
-pub(super) fn from_inside(header: &[u8; HEADER_LEN]) -> Result<usize, String> {
-    check(header, false)
-}
+pub(super) const FROM_INSIDE: HeaderCheck = |header| check(header, false);
 
 fn check(header: &[u8; HEADER_LEN], outside: bool) -> Result<usize, String> {
     let [_, _, k, l, length @ ..] = *header;
@@ -208,17 +204,17 @@ mod tests {
         };
         for kind in Kind::ALL {
             assert!(
-                from_outside(&header(*kind as u16, 64)).is_err() && from_inside(&header(*kind as u16, 64)).is_err()
+                FROM_OUTSIDE(&header(*kind as u16, 64)).is_err() && FROM_INSIDE(&header(*kind as u16, 64)).is_err()
             );
         }
         for kind in 128..=139 {
             assert!(message::parse_header(&header(kind, 64)).is_err(), "{kind}");
             let outside = [128, 130, 134, 136, 137].contains(&kind);
             assert_eq!(
-                (from_outside(&header(kind, 64)).is_ok(), from_inside(&header(kind, 64)).is_ok()),
+                (FROM_OUTSIDE(&header(kind, 64)).is_ok(), FROM_INSIDE(&header(kind, 64)).is_ok()),
                 (outside, !outside)
             );
-            assert!(from_outside(&header(kind, 1025)).is_err(), "small frames only");
+            assert!(FROM_OUTSIDE(&header(kind, 1025)).is_err(), "small frames only");
         }
     }
 
@@ -229,7 +225,7 @@ mod tests {
         let here = session(&a.public(), &b.public());
         let sent = frame(&b, &here, &Shown { nonce: Nonce([5; 32]) });
         let bytes = sent.bytes();
-        assert_eq!(from_outside(bytes[..HEADER_LEN].try_into().unwrap()), Ok(bytes.len() - HEADER_LEN));
+        assert_eq!(FROM_OUTSIDE(bytes[..HEADER_LEN].try_into().unwrap()), Ok(bytes.len() - HEADER_LEN));
         assert!(open::<Shown>(bytes, &here, &b.public()).is_ok_and(|shown| shown.nonce == Nonce([5; 32])));
         assert!(open::<Shown>(bytes, &here, &a.public()).is_err());
         assert!(open::<Answer>(bytes, &here, &b.public()).is_err());

@@ -4,16 +4,19 @@ use std::time::{Duration, Instant};
 
 use veilsum_proto::{
     identity::{Identity, PublicKey},
+    roster::Roster,
     suite::Hash,
 };
 
 use super::{
     dial::Attempt,
     lobby_frames::{self as frames, Message, TurnedAway},
+    progress::Teller,
 };
 use crate::{
     app_messages::clean,
     carrier::{Address, Carrier, CarrierError, Credentials, LinkReceiver, LinkSender},
+    cost::some_of,
     error::{Code, Failure},
 };
 
@@ -70,7 +73,7 @@ impl<'a> Caller<'a> {
     /// Dials once.
     pub(super) async fn dial(&mut self) -> Result<LobbyLine<'a>, Attempt> {
         self.since = Instant::now();
-        let dialled = self.carrier.dial(&self.to, &self.credentials, &self.coordinator.0, frames::from_inside, ATTEMPT);
+        let dialled = self.carrier.dial(&self.to, &self.credentials, &self.coordinator.0, frames::FROM_INSIDE, ATTEMPT);
         let link = dialled.await.map_err(|e| match e {
             CarrierError::WrongServerKey(addr) => {
                 let by = self.errand.by;
@@ -95,7 +98,7 @@ impl<'a> Caller<'a> {
     }
 
     /// There is no line; waits a while. What is new is told: why, and what may help.
-    pub(super) async fn rest(&mut self, e: &CarrierError, tell: impl FnOnce(String, String)) {
+    pub(super) async fn rest(&mut self, e: &CarrierError, news: &Teller) {
         // A link that held for a while is another matter than one that was never had.
         if self.since.elapsed() > LONGEST_PAUSE {
             (self.told, self.pause) = (String::new(), PAUSE);
@@ -109,12 +112,23 @@ impl<'a> Caller<'a> {
             other => (other.to_string(), other.advice()),
         };
         if why != self.told {
-            tell(why.clone(), advice);
+            news(not_yet(&why, &advice));
             self.told = why;
         }
         tokio::time::sleep(self.pause).await;
         self.pause = (self.pause * 2).min(LONGEST_PAUSE);
     }
+}
+
+/// Why there is no line, or no use of it, and what may help.
+pub(super) fn not_yet(why: &str, advice: &str) -> String {
+    format!("not yet: {why}\n  ({advice}; it is tried again until you stop it)")
+}
+
+/// How many sites a roster has, and which.
+pub(super) fn sites_of(roster: &Roster) -> String {
+    let names: Vec<&str> = roster.sites.iter().map(|site| site.name.as_str()).collect();
+    format!("{} sites: {}", names.len(), some_of(&names, ", "))
 }
 
 /// A line to the coordinator's lobby.

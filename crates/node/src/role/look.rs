@@ -17,6 +17,13 @@ pub struct Opinion {
     pub words: String,
 }
 
+impl Opinion {
+    /// The same on this party's own screen.
+    pub(super) fn told(&self) -> String {
+        format!("a plan is proposed; {}\n  {}", self.answer.of_this_party(), self.words)
+    }
+}
+
 /// How a look goes.
 pub struct Looking {
     /// Nobody waits for it any more.
@@ -73,7 +80,7 @@ impl Look {
                 let _ = earlier.await;
             }
             let judged = tokio::task::spawn_blocking(move || judge(&looking)).await;
-            judged.map_err(Failure::defect)?
+            judged.map_err(|e| Failure::defect(e))?
         });
         Look { of, stamp, halt, reads, task: Some(task), opinion: None }
     }
@@ -119,7 +126,7 @@ impl Look {
             }
         };
         self.task = None;
-        let judged = judged.map_err(Failure::defect);
+        let judged = judged.map_err(|e| Failure::defect(e));
         self.opinion = Some(judged??);
         Ok(())
     }

@@ -21,6 +21,9 @@ use crate::{
 /// Somebody who watches a run.
 pub type Watcher = Arc<dyn Fn(Progress) + Send + Sync>;
 
+/// Told what happens between runs, in words for this party's operator.
+pub type Teller = Arc<dyn Fn(String) + Send + Sync>;
+
 /// How a run goes, for a person who watches.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 #[serde(tag = "event", rename_all = "kebab-case")]

@@ -177,7 +177,7 @@ async fn show_in(
         _ => return,
     };
     if lobby_frames::is_one(&first) {
-        receiver.expects(lobby_frames::from_outside);
+        receiver.expects(lobby_frames::FROM_OUTSIDE);
         let _ = visits.send(Visit { handle, sender, receiver, first }).await;
         return;
     }
@@ -213,7 +213,7 @@ async fn turn_away(identity: &Identity, mut visit: Visit) {
 
 /// A first frame: a greeting, or one with which the lobby is entered. All of them are small, so nobody fills memory with one.
 fn first_frame(header: &[u8; HEADER_LEN]) -> Result<usize, String> {
-    let lobby = lobby_frames::from_outside(header);
+    let lobby = lobby_frames::FROM_OUTSIDE(header);
     if lobby.is_ok() {
         return lobby;
     }

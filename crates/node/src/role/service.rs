@@ -16,8 +16,8 @@ use veilsum_proto::{aggregator::Timing, identity::Identity, message, roster::Par
 use super::{
     config::Party,
     folder::{State, folder_of},
-    lobby::{Lobby, News},
-    progress::Watcher,
+    lobby::Lobby,
+    progress::{Teller, Watcher},
     reception::{Entrance, Reception},
     server::{self, OnLoss, ServerConfig},
     status::Window,
@@ -58,7 +58,7 @@ pub struct ServiceConfig {
     /// What a run does about a site that is lost.
     pub on_loss: OnLoss,
     /// Told what happens between runs.
-    pub news: Arc<dyn Fn(News) + Send + Sync>,
+    pub news: Teller,
     /// Told how a run goes.
     pub progress: Watcher,
     /// Told the bound address once the port is open.
@@ -179,7 +179,10 @@ impl Service {
     /// The disk is full, or fails. What was under way is taken up as after a crash, which nobody is told is an end.
     fn wait_for_space(&mut self, failure: Failure) {
         if self.full.is_none() && self.pause == FIRST_PAUSE {
-            (self.config.news)(News::Full(format!("{} ({})", failure.message, failure.advice)));
+            (self.config.news)(format!(
+                "{} ({}); it is tried again, and nobody is told that a run is over",
+                failure.message, failure.advice
+            ));
         }
         self.full = Some(Instant::now() + self.pause);
         self.pause = (self.pause * 2).min(LONGEST_PAUSE);
@@ -204,7 +207,7 @@ impl Service {
         let mut state = State::read(&self.config.folder)?;
         if state.unusable != self.unusable {
             self.unusable = state.unusable.clone();
-            self.unusable.iter().for_each(|why| (self.config.news)(News::Unusable(why.clone())));
+            self.unusable.iter().for_each(|why| (self.config.news)(format!("not handed out: {why}")));
         }
         match (&self.running, state.run()) {
             (Some(running), _) => state.running = running.opened.is_none(),
@@ -236,7 +239,7 @@ impl Service {
             self.over = Some((run.number, code, "its result was there already".into()));
             return self.write_the_end();
         }
-        (self.config.news)(News::Begins { number: run.number, folder: out.clone() });
+        (self.config.news)(format!("run {} goes on; its result will be in {}", run.number, out.display()));
         let named =
             |(at, site): (usize, &veilsum_proto::roster::Member)| run.without.contains(&site.name).then_some(at as u16);
         let (bound, opened) = oneshot::channel();
@@ -273,7 +276,7 @@ impl Service {
         self.pause = FIRST_PAUSE;
         self.reception.nothing_goes_on();
         self.window.rest();
-        (self.config.news)(News::Ended { number, how });
+        (self.config.news)(format!("run {number} has ended: {how}"));
         Ok(())
     }
 

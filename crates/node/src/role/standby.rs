@@ -14,8 +14,9 @@ pub use super::look::{Judge, Looking, Opinion};
 use super::{
     dial::Attempt,
     lobby_frames::{self as frames, Begin, Message, StandBy, Stands},
-    lobby_line::{Caller, Errand, LobbyLine},
+    lobby_line::{Caller, Errand, LobbyLine, not_yet, sites_of},
     look::Look,
+    progress::Teller,
     stop,
 };
 use crate::{
@@ -61,51 +62,20 @@ pub struct StandbyConfig {
     pub judge: Judge,
     /// Another value whenever something may have changed that [`StandbyConfig::judge`] looks at.
     pub stamp: Arc<dyn Fn() -> Vec<String> + Send + Sync>,
+    /// Told of another roster, which is on the disk.
+    pub offered: Arc<dyn Fn(&Roster) + Send + Sync>,
     /// Told what happens.
-    pub news: Arc<dyn Fn(News) + Send + Sync>,
+    pub news: Teller,
 }
 
-/// How standing by goes.
-#[derive(Clone, PartialEq, Eq, Debug)]
-pub enum News {
-    /// The coordinator knows that this party is here.
-    Standing(&'static str),
-    /// There is no link, and the attempts go on.
-    Again {
-        /// Why.
-        why: String,
-        /// What may help.
-        advice: String,
-    },
-    /// Another roster is on the disk.
-    Roster(Box<Roster>),
-    /// A plan is on the disk, and this is what this party said to it.
-    Answered {
-        /// What the coordinator was told.
-        answer: PlanAnswer,
-        /// Why, for the own operator.
-        words: String,
-    },
-}
-
-/// What ends the wait.
-pub enum Next {
-    /// A run begins that this party is asked to take part in.
-    Run {
-        /// Its number.
-        number: u64,
-        /// What it is known by.
-        id: Hash,
-        /// Roster and plan.
-        federation: Box<Federation>,
-    },
-    /// A run begins although this party said that its roster was not agreed to or it was not ready: it takes no part ([PRO-4]).
-    Declined {
-        /// Its number.
-        number: u64,
-        /// What it is known by.
-        id: Hash,
-    },
+/// What ends the wait: a run begins.
+pub struct Next {
+    /// Its number.
+    pub number: u64,
+    /// What it is known by.
+    pub id: Hash,
+    /// Roster and plan; none where this party said that its roster was not agreed to or it was not ready: it takes no part ([PRO-4]).
+    pub federation: Option<Federation>,
 }
 
 /// Waits, for ever if need be, until a run begins that this party would answer.
@@ -132,15 +102,13 @@ async fn stand_by(config: &StandbyConfig) -> Result<Next, Failure> {
             // What was handed out could not be kept; it is handed out again.
             Err(Attempt::Final(Failure { code: Code::Storage, message: why, advice, .. })) => {
                 if why != unwritten {
-                    (config.news)(News::Again { why: why.clone(), advice });
+                    (config.news)(not_yet(&why, &advice));
                     unwritten = why;
                 }
                 tokio::time::sleep(FULL).await;
             }
             Err(Attempt::Final(failure)) => return Err(failure),
-            Err(Attempt::Again(e)) => {
-                caller.rest(&e, |why, advice| (config.news)(News::Again { why, advice })).await;
-            }
+            Err(Attempt::Again(e)) => caller.rest(&e, &config.news).await,
         }
     }
 }
@@ -185,11 +153,9 @@ impl Own {
         if look.reads() && self.said.is_none() {
             self.say(PlanAnswer::Reading, line).await?;
         }
-        if let Some(Opinion { answer, words }) =
-            look.opinion().filter(|opinion| Some(&opinion.answer) != self.said.as_ref())
-        {
-            self.say(answer.clone(), line).await?;
-            (config.news)(News::Answered { answer: answer.clone(), words: words.clone() });
+        if let Some(opinion) = look.opinion().filter(|opinion| Some(&opinion.answer) != self.said.as_ref()) {
+            self.say(opinion.answer.clone(), line).await?;
+            (config.news)(opinion.told());
         }
         Ok(())
     }
@@ -212,7 +178,7 @@ async fn goes(look: &mut Option<Look>) -> Result<(), Failure> {
 async fn attempt(config: &StandbyConfig, mut line: LobbyLine<'_>, look: &mut Option<Look>) -> Result<Next, Attempt> {
     let mut own = Own::load(config);
     line.send(&StandBy { has: own.has(), done: config.done.clone(), number: config.number }).await?;
-    (config.news)(News::Standing(line.over));
+    (config.news)(format!("standing by at the coordinator over {}", line.over));
     own.judge(config, look);
     let mut tick = tokio::time::interval(LOOK);
     loop {
@@ -238,8 +204,9 @@ async fn attempt(config: &StandbyConfig, mut line: LobbyLine<'_>, look: &mut Opt
                 let roster = signed.clone().verify().map_err(Failure::from)?;
                 mine(&config.agreed, &config.identity.public(), &roster)?;
                 documents::write_roster(&config.roster, &signed)?;
-                own = Own { roster: Some(roster.clone()), ..Own::default() };
-                (config.news)(News::Roster(Box::new(roster)));
+                (config.news)(format!("another roster of {} is here, with {}", roster.name, sites_of(&roster)));
+                (config.offered)(&roster);
+                own = Own { roster: Some(roster), ..Own::default() };
             }
             Some(SignedTerms::KIND) => {
                 let signed: SignedTerms = line.open(&bytes)?;
@@ -263,15 +230,12 @@ async fn attempt(config: &StandbyConfig, mut line: LobbyLine<'_>, look: &mut Opt
                     let goes_on = look.goes_on();
                     look.ended().await?;
                     answer = look.opinion().cloned();
-                    if let Some(Opinion { answer, words }) = answer.clone().filter(|_| goes_on) {
-                        (config.news)(News::Answered { answer, words });
-                    }
+                    answer.iter().filter(|_| goes_on).for_each(|opinion| (config.news)(opinion.told()));
                 }
                 line.finish().await;
-                if matches!(answer, Some(Opinion { answer: PlanAnswer::NotReady | PlanAnswer::Roster, .. })) {
-                    return Ok(Next::Declined { number, id });
-                }
-                return Ok(Next::Run { number, id, federation: Box::new(federation) });
+                let declines =
+                    matches!(answer, Some(Opinion { answer: PlanAnswer::NotReady | PlanAnswer::Roster, .. }));
+                return Ok(Next { number, id, federation: Some(federation).filter(|_| !declines) });
             }
         }
     }

@@ -13,13 +13,12 @@ use veilsum_proto::roster::PartyId;
 
 use super::{
     config::Party,
-    door::short,
     progress::{Awaited, Progress},
 };
 use crate::{
+    agreed::fingerprint,
     app_messages::{SOFTWARE, clean},
     clock::seconds_since_1970,
-    error::Failure,
     method_session::{Judged, Moved},
     plan::Judge,
     store::held,
@@ -179,7 +178,7 @@ pub(super) fn begins(party: &Party, id: PartyId) -> Progress {
         party: party.name_of(id),
         role,
         federation: roster.name.clone(),
-        plan: short(&party.federation.terms.hash()),
+        plan: fingerprint(&party.federation.terms.hash().0),
         others,
         of: questions(party, id),
     }
@@ -310,10 +309,8 @@ impl Status {
                 (self.open, self.left) = (None, None);
                 self.parties.iter_mut().filter(|peer| peer.over.is_some()).for_each(|peer| peer.heard = None);
             }
-            Progress::Came { party, over } => self.up(party, over, now),
-            Progress::Connected { to, over } => self.up(to, over, now),
-            Progress::Left { party, why } => self.down(party, why, now),
-            Progress::Dialling { to, why } => self.down(to, why, now),
+            Progress::Came { party, over } | Progress::Connected { to: party, over } => self.up(party, over, now),
+            Progress::Left { party, why } | Progress::Dialling { to: party, why } => self.down(party, why, now),
             Progress::TurnedAway { party, why } => {
                 let why = format!("turned away: {}", clean(why));
                 self.change(party, |peer| (peer.since, peer.heard) = (Some(now), Some(why.clone())));
@@ -344,7 +341,6 @@ impl Status {
 }
 
 /// As it is handed out now: text and numbers always have a JSON form.
-#[cfg(unix)]
 fn document(board: &Mutex<Status>) -> Vec<u8> {
     let (now, status) = (seconds_since_1970(), held(board).clone());
     // A question that takes longer than all of the rest would have says that the pace is another.
@@ -356,7 +352,6 @@ fn document(board: &Mutex<Status>) -> Vec<u8> {
 /// What shows how this process stands, as long as it is kept.
 pub struct Window {
     board: Arc<Mutex<Status>>,
-    #[cfg(unix)]
     _socket: Option<socket::Socket>,
 }
 
@@ -365,19 +360,11 @@ impl Window {
     /// and nothing else depends on it.
     pub fn open(folder: &Path, party: &str, role: &str) -> Window {
         let board = Arc::new(Mutex::new(Status::new(party, role)));
-        #[cfg(unix)]
         let shown = board.clone();
-        #[cfg(unix)]
         let _socket = socket::Socket::open(folder, Arc::new(move || document(&shown)))
             .map_err(|why| tracing::warn!("`veilsum status` will not see this process: {why}"))
             .ok();
-        #[cfg(not(unix))]
-        let _ = folder;
-        Window {
-            board,
-            #[cfg(unix)]
-            _socket,
-        }
+        Window { board, _socket }
     }
 
     /// From now on it shows the run of this party, which also tells whomever it told before.
@@ -408,29 +395,8 @@ pub fn show(party: &mut Party, id: PartyId, folder: &Path) -> Window {
     window
 }
 
-/// How the process stands whose state is in `folder`; nothing where none runs there.
-///
-/// # Errors
-/// A [`Failure`] where one runs that may not be asked, or answers something else.
-#[cfg(unix)]
-pub fn ask(folder: &Path) -> Result<Option<Status>, Failure> {
-    socket::ask(folder)
-}
-
-/// As on other systems; this one has no Unix-domain sockets.
-///
-/// # Errors
-/// Always.
-#[cfg(not(unix))]
-pub fn ask(_: &Path) -> Result<Option<Status>, Failure> {
-    Err(Failure::input(
-        "how a party stands is told over a Unix-domain socket, and this system has none",
-        "look at the screen of the party itself",
-    ))
-}
-
-#[cfg(unix)]
 mod socket;
+pub use socket::ask;
 
 #[cfg(test)]
 mod tests {

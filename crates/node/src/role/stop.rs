@@ -66,31 +66,21 @@ pub async fn told() -> Code {
 /// process by itself.
 fn signalled() -> impl Future<Output = Code> + Send {
     let alone = LEFT_ALONE.load(Ordering::Acquire);
-    #[cfg(unix)]
     let [interrupt, terminate, hangup] = {
         use tokio::signal::unix::{SignalKind, signal};
         [SignalKind::interrupt(), SignalKind::terminate(), SignalKind::hangup()]
             .map(|kind| (!alone).then(|| signal(kind).ok()).flatten())
     };
-    #[cfg(unix)]
-    return async {
+    async {
         tokio::select! {
             () = heard(interrupt) => Code::Interrupted,
             () = heard(terminate) => Code::Terminated,
             // Whose terminal or session is gone says goodbye as well.
             () = heard(hangup) => Code::Terminated,
         }
-    };
-    #[cfg(not(unix))]
-    async move {
-        if alone || tokio::signal::ctrl_c().await.is_err() {
-            std::future::pending::<()>().await;
-        }
-        Code::Interrupted
     }
 }
 
-#[cfg(unix)]
 async fn heard(signal: Option<tokio::signal::unix::Signal>) {
     match signal {
         Some(mut signal) => drop(signal.recv().await),

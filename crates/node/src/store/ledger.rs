@@ -113,6 +113,7 @@ impl Ledger {
     }
 
     /// Reads and checks all of it. Who signed last, and whether this key ever signed.
+
     fn read(
         &mut self,
         mut log: Log,
@@ -160,7 +161,7 @@ impl Ledger {
                 self.words = known.words;
                 known.digests
             }
-            None if self.head.entries > 0 => return Err(LedgerError::NoHead { path: head_path }),
+            None if self.head.entries > 0 => return Err(LedgerError::NoHead(head_path)),
             None => {
                 // An empty ledger has a head from the beginning, so that a ledger that was taken away is noticed.
                 let digests = self.identity.digest_secret();
@@ -389,7 +390,7 @@ pub fn begin(folder: &Path, digests: &[u8; 32]) -> Result<(), LedgerError> {
         return Ok(());
     }
     if folder.join(FILE).metadata().is_ok_and(|file| file.len() > 0) {
-        return Err(LedgerError::NoHead { path: head });
+        return Err(LedgerError::NoHead(head));
     }
     write_head(&head, &Head::default(), digests, &[])
 }

@@ -150,16 +150,10 @@ impl Log {
     }
 }
 
-#[cfg(unix)]
 fn is_same(one: &File, other: &File) -> io::Result<bool> {
     use std::os::unix::fs::MetadataExt;
     let (one, other) = (one.metadata()?, other.metadata()?);
     Ok((one.dev(), one.ino()) == (other.dev(), other.ino()))
-}
-
-#[cfg(not(unix))]
-fn is_same(_: &File, _: &File) -> io::Result<bool> {
-    Ok(false)
 }
 
 /// What is to replace a log.
@@ -217,7 +211,6 @@ pub(crate) fn make_private_folder(folder: &Path) -> io::Result<()> {
     }
     let mut builder = fs::DirBuilder::new();
     builder.recursive(true);
-    #[cfg(unix)]
     std::os::unix::fs::DirBuilderExt::mode(&mut builder, 0o700);
     builder.create(folder)
 }
@@ -226,7 +219,6 @@ pub(crate) fn make_private_folder(folder: &Path) -> io::Result<()> {
 pub(super) fn private() -> OpenOptions {
     let mut options = OpenOptions::new();
     options.read(true).write(true).create(true);
-    #[cfg(unix)]
     std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
     options
 }

@@ -8,7 +8,7 @@ use std::{
 };
 
 use arrow_array::{
-    Array, ArrayRef, BooleanArray, LargeStringArray, StringArray, StringViewArray,
+    Array, ArrayRef, BooleanArray, StringViewArray,
     cast::AsArray,
     types::{
         ArrowPrimitiveType, Decimal32Type, Decimal64Type, Decimal128Type, Decimal256Type, Float16Type, Float32Type,
@@ -85,9 +85,7 @@ enum Column {
     /// Integers of which every digit counts, because they are names.
     Whole(Vec<i128>, Option<NullBuffer>),
     Bools(BooleanArray),
-    Words(StringArray),
-    LargeWords(LargeStringArray),
-    WordViews(StringViewArray),
+    Words(StringViewArray),
     Codes(Vec<usize>, Option<NullBuffer>, Box<Column>),
     /// Of another type: whether there is a value.
     There(Option<NullBuffer>),
@@ -131,9 +129,9 @@ impl Column {
             DataType::Decimal128(_, scale) => converted::<Decimal128Type>(array, |x| decimal(x, *scale)),
             DataType::Decimal256(_, scale) => converted::<Decimal256Type>(array, |x| written(x, *scale)),
             DataType::Boolean => Column::Bools(array.as_boolean().clone()),
-            DataType::Utf8 => Column::Words(array.as_string().clone()),
-            DataType::LargeUtf8 => Column::LargeWords(array.as_string().clone()),
-            DataType::Utf8View => Column::WordViews(array.as_string_view().clone()),
+            DataType::Utf8 => Column::Words(array.as_string::<i32>().into()),
+            DataType::LargeUtf8 => Column::Words(array.as_string::<i64>().into()),
+            DataType::Utf8View => Column::Words(array.as_string_view().clone()),
             DataType::Dictionary(..) => match array.as_any_dictionary_opt() {
                 Some(codes) if !codes.values().is_empty() => Column::Codes(
                     codes.normalized_keys(),
@@ -148,15 +146,10 @@ impl Column {
 
     /// The same where texts have this sign before fractions: as those of a text file are read.
     fn turned(self, decimal: Decimal) -> Column {
-        fn all<'a>(texts: impl Iterator<Item = Option<&'a str>>) -> Column {
-            let turned = |text: &str| String::from_utf8_lossy(&Decimal::Comma.point(text.as_bytes())).into_owned();
-            Column::Words(texts.map(|text| text.map(turned)).collect())
-        }
+        let turned = |text: &str| String::from_utf8_lossy(&Decimal::Comma.point(text.as_bytes())).into_owned();
         match self {
             column if decimal == Decimal::Point => column,
-            Column::Words(array) => all(array.iter()),
-            Column::LargeWords(array) => all(array.iter()),
-            Column::WordViews(array) => all(array.iter()),
+            Column::Words(array) => Column::Words(array.iter().map(|text| text.map(turned)).collect()),
             Column::Codes(keys, nulls, words) => Column::Codes(keys, nulls, Box::new(words.turned(decimal))),
             column => column,
         }
@@ -183,10 +176,6 @@ impl Column {
             Column::Bools(array) => Cell::Bool(array.value(row)),
             Column::Words(array) if array.is_null(row) => Cell::Nothing,
             Column::Words(array) => Cell::Text(array.value(row).as_bytes()),
-            Column::LargeWords(array) if array.is_null(row) => Cell::Nothing,
-            Column::LargeWords(array) => Cell::Text(array.value(row).as_bytes()),
-            Column::WordViews(array) if array.is_null(row) => Cell::Nothing,
-            Column::WordViews(array) => Cell::Text(array.value(row).as_bytes()),
         }
     }
 }
@@ -235,8 +224,7 @@ impl Columns {
             let mut texts = Vec::new();
             for (at, array) in places.iter().zip(arrays) {
                 let column = Column::new(array, names(at)).turned(wanted.decimal);
-                if matches!(column, Column::Words(_) | Column::LargeWords(_) | Column::WordViews(_) | Column::Codes(..))
-                {
+                if matches!(column, Column::Words(_) | Column::Codes(..)) {
                     texts.push(*at);
                 }
                 columns[*at] = Some(column);

@@ -236,7 +236,9 @@ where
     let mut writer = csv::WriterBuilder::new().flexible(true).from_writer(out);
     let mut write = |record: &ByteRecord| -> Result<(), TableError> {
         if record.len() != header.len() {
-            return Err(unwritten(Fault::WriteRagged { got: record.len(), expected: header.len() }));
+            let (got, expected) = (record.len(), header.len());
+            let what = format!("cannot be written: a row has {got} cells under {expected} column names");
+            return Err(unwritten(Fault::said(what, "")));
         }
         writer.write_byte_record(record).map_err(|error| unwritten(Fault::Write(into_io(error))))
     };

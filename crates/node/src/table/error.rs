@@ -161,14 +161,6 @@ pub enum Fault {
     /// The table can't be written.
     #[error("cannot be written ({0})")]
     Write(io::Error),
-    /// A row to be written has so many cells and not so many as its header.
-    #[error("cannot be written: a row has {got} cells under {expected} column names")]
-    WriteRagged {
-        /// Cells of the row.
-        got: usize,
-        /// Names in the header.
-        expected: usize,
-    },
     /// Of a row by itself: what is wrong with it, and what to do.
     #[error("{0}")]
     Row(&'static str, &'static str),
@@ -220,9 +212,6 @@ pub enum Fault {
     /// A longer row than we read.
     #[error("the row is longer than {MAX_ROW} bytes")]
     RowTooLong,
-    /// Nobody wants the rows any more.
-    #[error("it was not read to its end, because another plan came")]
-    Halted,
     /// More numbers than we hold.
     #[error("more than {MAX_VALUES} numbers")]
     TooLarge,
@@ -281,7 +270,6 @@ impl Fault {
             }
             Self::Read(_) => "check that it is a regular file on a healthy disk",
             Self::Write(_) => "check the free space and the folder's permissions",
-            Self::WriteRagged { .. } => "",
             Self::Ragged { .. } => {
                 "look for a missing or an extra separator, also at the end of the line, or a quotation mark without its partner"
             }
@@ -301,7 +289,6 @@ impl Fault {
             Self::NotUtf8 => "save the file as \"CSV UTF-8\", or convert it with iconv",
             Self::Rows { first, list: Some(list), .. } => return format!("{}; {list} lists them all", first.advice()),
             Self::Rows { first, .. } => return first.advice(),
-            Self::Halted => "nothing has to be done: the rows are read for that one",
             Self::TooManyColumns => "keep the ones that are to be clustered",
             Self::CellTooLong(_) => "look for a quotation mark without its partner, or drop that column",
             Self::RowTooLong => "look for a quotation mark without its partner, and check that this is a CSV file",

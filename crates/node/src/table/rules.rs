@@ -78,12 +78,8 @@ impl RowRules {
             *words = words.iter().map(|(word, of)| (turned(word), of.clone())).collect();
         }
         for condition in &mut rules.filter.conditions {
-            for value in &mut condition.values {
-                if let Value::Text(text) = value {
-                    *text = turned(text);
-                }
-            }
-            condition.words = Spellings::new(condition.texts().map(|text| (text.as_str(), ())).collect::<Vec<_>>());
+            condition.texts.iter_mut().for_each(|text| *text = turned(text));
+            condition.spell();
         }
         Cow::Owned(rules)
     }
@@ -148,8 +144,9 @@ pub struct Condition {
     /// The file's name of the column.
     pub column: String,
     is: Is,
-    values: Vec<Value>,
-    /// Those of them that are texts.
+    numbers: Vec<f64>,
+    texts: Vec<String>,
+    /// The texts, as cells are compared with them.
     words: Spellings<()>,
 }
 
@@ -162,12 +159,6 @@ enum Is {
     More,
     AtLeast,
     OneOf,
-}
-
-#[derive(Clone, PartialEq, Debug)]
-enum Value {
-    Number(f64),
-    Text(String),
 }
 
 impl TryFrom<String> for Filter {
@@ -225,14 +216,13 @@ impl Condition {
         if matches!(cell, Cell::Text(text) if std::str::from_utf8(text).is_err()) {
             return None;
         }
-        let numbers = || self.values.iter().filter_map(Value::number);
-        let equal = || cell.among(&self.words).is_some() || numbers().any(|number| cell.number() == Some(number));
+        let equal = || cell.among(&self.words).is_some() || cell.number().is_some_and(|x| self.numbers.contains(&x));
         // One of the words in a list of words and numbers is no number, and is found.
-        if numbers().next().is_some() && !cell.number().is_some_and(f64::is_finite) && !equal() {
+        if !self.numbers.is_empty() && !cell.number().is_some_and(f64::is_finite) && !equal() {
             return None;
         }
         let order = |wanted: fn(&f64, &f64) -> bool| {
-            cell.number().zip(numbers().next()).is_some_and(|(own, number)| wanted(&own, &number))
+            cell.number().zip(self.numbers.first()).is_some_and(|(own, number)| wanted(&own, number))
         };
         Some(match self.is {
             Is::Equal | Is::OneOf => equal(),
@@ -246,28 +236,16 @@ impl Condition {
 
     /// Whether it compares numbers.
     pub(super) fn has_numbers(&self) -> bool {
-        self.values.iter().any(|value| value.number().is_some())
+        !self.numbers.is_empty()
     }
 
     /// The texts that it names: whoever compares with one means it, also where it is a usual word for a missing value.
     pub(super) fn texts(&self) -> impl Iterator<Item = &String> {
-        self.values.iter().filter_map(Value::text)
-    }
-}
-
-impl Value {
-    fn text(&self) -> Option<&String> {
-        match self {
-            Value::Text(text) => Some(text),
-            Value::Number(_) => None,
-        }
+        self.texts.iter()
     }
 
-    fn number(&self) -> Option<f64> {
-        match self {
-            Value::Number(number) => Some(*number),
-            Value::Text(_) => None,
-        }
+    fn spell(&mut self) {
+        self.words = Spellings::new(self.texts.iter().map(|text| (text.as_str(), ())));
     }
 }
 
@@ -333,38 +311,44 @@ impl<'a> Words<'a> {
             Some(Word::Bare(word)) if word.eq_ignore_ascii_case("in") => Is::OneOf,
             _ => return Err(format!("filter: one of =, !=, <, <=, >, >=, in belongs after {column:?}")),
         };
-        let values = if is == Is::OneOf { self.list(&column)? } else { vec![self.value(&column)?] };
-        if !matches!(is, Is::Equal | Is::Other | Is::OneOf) && values.iter().any(|value| value.number().is_none()) {
+        let mut condition =
+            Condition { column, is, numbers: Vec::new(), texts: Vec::new(), words: Spellings::default() };
+        if is == Is::OneOf { self.list(&mut condition) } else { self.value(&mut condition) }?;
+        if !matches!(is, Is::Equal | Is::Other | Is::OneOf) && condition.numbers.is_empty() {
             return Err(format!(
-                "filter: <, <=, > and >= compare numbers, and {column:?} is compared with a text: write the number without quotes"
+                "filter: <, <=, > and >= compare numbers, and {:?} is compared with a text: write the number without quotes",
+                condition.column
             ));
         }
-        let texts = values.iter().filter_map(Value::text);
-        let words = Spellings::new(texts.map(|word| (word.as_str(), ())));
-        Ok(Condition { column, is, words, values })
+        condition.spell();
+        Ok(condition)
     }
 
-    fn list(&mut self, column: &str) -> Result<Vec<Value>, String> {
+    fn list(&mut self, into: &mut Condition) -> Result<(), String> {
+        let column = into.column.clone();
         let wrong = || Err(format!("filter: a list such as (1, 2) or ('a', 'b') belongs after {column:?} in"));
         let Some(Word::Sign("(")) = self.next()? else { return wrong() };
-        let mut values = Vec::new();
         loop {
-            values.push(self.value(column)?);
+            self.value(into)?;
             match self.next()? {
                 Some(Word::Sign(",")) => {}
-                Some(Word::Sign(")")) => return Ok(values),
+                Some(Word::Sign(")")) => return Ok(()),
                 _ => return wrong(),
             }
         }
     }
 
-    fn value(&mut self, column: &str) -> Result<Value, String> {
+    fn value(&mut self, into: &mut Condition) -> Result<(), String> {
         let number = |word: &str| word.parse::<f64>().ok().filter(|number| number.is_finite());
         match self.next()? {
-            Some(Word::Text(text)) => Ok(Value::Text(text.trim().to_owned())),
-            Some(Word::Bare(word)) if number(word).is_some() => Ok(Value::Number(number(word).unwrap_or_default())),
-            _ => Err(format!("filter: {column:?} is compared with a number, or with a text in single quotes")),
+            Some(Word::Text(text)) => into.texts.push(text.trim().to_owned()),
+            Some(Word::Bare(word)) if let Some(number) = number(word) => into.numbers.push(number),
+            _ => {
+                let column = &into.column;
+                return Err(format!("filter: {column:?} is compared with a number, or with a text in single quotes"));
+            }
         }
+        Ok(())
     }
 }
 

@@ -114,7 +114,11 @@ impl<'a> Batches<'a> {
     /// Reads a batch; false where none is left.
     fn next(&mut self) -> Result<bool, TableError> {
         if self.halt.is_said() {
-            return Err(Fault::Halted.of(self.source.name()));
+            let (what, next) = (
+                "it was not read to its end, because another plan came",
+                "nothing has to be done: the rows are read for that one",
+            );
+            return Err(Fault::said(what, next).of(self.source.name()));
         }
         self.source.read(&self.wanted, &mut self.table)
     }

@@ -151,7 +151,7 @@ fn what_is_written_reads_back() {
     write_csv(&mut out, &["id", "cluster"], [["1", "a,b"], ["2", ""]]).expect("memory is patient");
     assert_eq!(String::from_utf8(out).expect("text"), "id,cluster\n1,\"a,b\"\n2,\n");
     let short = write_csv(Vec::new(), &["id", "cluster"], [["1"]]).expect_err("a short row");
-    assert!(matches!(short.fault, Fault::WriteRagged { got: 1, expected: 2 }));
+    assert!(short.to_string().contains("a row has 1 cells under 2 column names"), "{short}");
 }
 
 #[test]

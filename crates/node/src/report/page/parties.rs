@@ -187,13 +187,7 @@ pub(super) fn documents(page: &mut Page, all: &Reported) {
         rows.push(["plan, fingerprint to compare".to_owned(), fingerprint(&of.terms.hash().0)]);
         rows.push(["roster, fingerprint to compare".to_owned(), roster_fingerprint(&of.roster.hash())]);
         rows.push(["federation".to_owned(), of.roster.name.clone()]);
-        let clusters = of.work.recipe.clusters;
-        let k = if clusters.min == clusters.max {
-            clusters.min.to_string()
-        } else {
-            format!("{} to {}", clusters.min, clusters.max)
-        };
-        rows.push(["K of the plan".to_owned(), k]);
+        rows.push(["K of the plan".to_owned(), of.work.recipe.clusters.to_string()]);
         rows.push(["columns of the plan".to_owned(), of.work.headers().collect::<Vec<_>>().join(", ")]);
         rows.push(["questions at most".to_owned(), of.work.max_questions().to_string()]);
         let withstands = Cost::of(of).map_or_else(|_| "not known".to_owned(), |cost| cost.withstands.to_string());

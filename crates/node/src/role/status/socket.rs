@@ -96,8 +96,11 @@ fn answer(listener: &UnixListener, document: &Document, closing: &AtomicBool) {
     }
 }
 
-/// What a process says whose state is in `folder`; nothing where none runs there.
-pub(super) fn ask<T: DeserializeOwned>(folder: &Path) -> Result<Option<T>, Failure> {
+/// How the process stands whose state is in `folder`; nothing where none runs there.
+///
+/// # Errors
+/// A [`Failure`] where one runs that may not be asked, or answers something else.
+pub fn ask<T: DeserializeOwned>(folder: &Path) -> Result<Option<T>, Failure> {
     let path = place(folder);
     let stream = match UnixStream::connect(&path) {
         Ok(stream) => stream,

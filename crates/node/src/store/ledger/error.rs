@@ -22,11 +22,8 @@ pub enum LedgerError {
         source: std::io::Error,
     },
     /// There is no such file.
-    #[error("the ledger {}: there is no such file", path.display())]
-    Missing {
-        /// Where it was looked for.
-        path: PathBuf,
-    },
+    #[error("the ledger {}: there is no such file", _0.display())]
+    Missing(PathBuf),
     /// The head's file.
     #[error("the ledger's head: {0}")]
     Head(FileError),
@@ -77,11 +74,8 @@ pub enum LedgerError {
         there: u64,
     },
     /// The head is gone.
-    #[error("the ledger's head {} is missing: without it nobody can tell whether the ledger is whole", path.display())]
-    NoHead {
-        /// The file.
-        path: PathBuf,
-    },
+    #[error("the ledger's head {} is missing: without it nobody can tell whether the ledger is whole", _0.display())]
+    NoHead(PathBuf),
     /// Another key signed last.
     #[error("the ledger in {} was signed last by another key, {}", path.display(), crate::documents::fingerprint(&signer.0))]
     Foreign {
@@ -103,7 +97,7 @@ impl From<LedgerError> for Failure {
         };
         let next = match e {
             LedgerError::Io { .. } | LedgerError::Head(_) => "check free space and permissions of the folder (--state)",
-            LedgerError::Missing { .. } => {
+            LedgerError::Missing(_) => {
                 "check the path: a site keeps it as ledger.jsonl in its state folder; before its first answer there is none"
             }
             LedgerError::Locked { .. } => {
@@ -122,7 +116,7 @@ impl From<LedgerError> for Failure {
             LedgerError::Cut { .. } => {
                 "put the newest ledger back: entries that are missing were given away all the same"
             }
-            LedgerError::NoHead { .. } => {
+            LedgerError::NoHead(_) => {
                 "put it back; if it is lost, these rows count as having answered everything: begin with other rows in another state folder"
             }
             LedgerError::Foreign { .. } => {

@@ -32,7 +32,7 @@ pub fn check(path: &Path, head: Option<Hash>) -> Result<Checked, LedgerError> {
     // The file's type is checked before it is opened, because opening a named pipe would wait for somebody to write to
     // it.
     let meta = std::fs::metadata(path).map_err(|e| match e.kind() {
-        std::io::ErrorKind::NotFound => LedgerError::Missing { path: path.to_owned() },
+        std::io::ErrorKind::NotFound => LedgerError::Missing(path.to_owned()),
         _ => io(e),
     })?;
     if !meta.is_file() {
@@ -68,7 +68,7 @@ pub fn all(folder: &Path) -> Result<Vec<Entry>, LedgerError> {
     }
     let Checked { entries, .. } = check(&path, known.map(|known| known.link))?;
     if known.is_none() && !entries.is_empty() {
-        return Err(LedgerError::NoHead { path: head });
+        return Err(LedgerError::NoHead(head));
     }
     Ok(entries)
 }
