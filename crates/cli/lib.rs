@@ -183,7 +183,7 @@ pub fn call(args: impl IntoIterator<Item = OsString>) -> Result<Value, Failure> 
     if printed.is_empty() {
         return Ok(Value::Null);
     }
-    serde_json::from_slice(&printed).map_err(|e| Failure::defect(e))
+    serde_json::from_slice(&printed).map_err(Failure::defect)
 }
 
 /// Goes on with another command, in the place of the one that was typed.

@@ -8,6 +8,7 @@ use veilsum_node::{
     loopback::{LoopbackSite, default_terms},
     plan::{Column, OutOfBox, PlanSpec},
 };
+use veilsum_proto::plan::Terms;
 
 pub(crate) const SEED: u64 = 5;
 pub(crate) const LABEL: &[u8; 24] = b"veilsum audit own tests ";
@@ -46,17 +47,16 @@ pub(crate) fn plan(algorithm: Algorithm, k: u32, noise: Option<Noise>) -> PlanSp
     plan_of(units(&["x", "y"]), algorithm, k, noise)
 }
 
-pub(crate) fn scene(work: PlanSpec, sites: Vec<Site>) -> Scene {
-    let loopback = |site: &Site| {
-        let columns = site.values[0].len();
-        LoopbackSite::new("site", Rows::new(site.values.concat(), columns).unwrap())
-    };
-    let terms = default_terms(&sites.iter().map(loopback).collect::<Vec<_>>(), &work);
-    Scene::over(work, Arc::new(terms), sites, false, SEED)
+/// The usual terms of a plan over these rows.
+pub(crate) fn terms_of(work: &PlanSpec, sites: &[Site]) -> Terms {
+    let loopback =
+        |site: &Site| LoopbackSite::new("site", Rows::new(site.values.concat(), site.values[0].len()).unwrap());
+    default_terms(&sites.iter().map(loopback).collect::<Vec<_>>(), work)
 }
 
 pub(crate) fn audited(work: PlanSpec, sites: Vec<Site>) -> Audited {
-    let found = own::audit(&scene(work, sites), SEED, |_| ()).unwrap();
+    let terms = Arc::new(terms_of(&work, &sites));
+    let found = own::audit(&Scene::over(work, terms, sites, false, SEED), SEED, |_| ()).unwrap();
     found.print(&mut std::io::stdout()).unwrap();
     found
 }

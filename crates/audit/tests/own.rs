@@ -3,45 +3,46 @@
 use std::process::Command;
 
 use veilsum_audit::own::{self, Answer, Knows, Scene, Site};
-use veilsum_cluster::{Centres, Rows, method::Seeding, privacy::Noise, random::Stream};
+use veilsum_cluster::{Centres, method::Seeding, privacy::Noise, random::Stream};
 use veilsum_node::{
     documents::{self, RowsFrom},
-    loopback::{LoopbackSite, default_terms, fresh, roster_of},
+    loopback::{fresh, roster_of},
+    plan::PlanSpec,
 };
 use veilsum_proto::plan::Terms;
 
-use crate::made::{LABEL, SEED, answer, audited, fcm, kmeans, plan, plan_of, sites, units};
+use crate::made::{LABEL, SEED, answer, audited, fcm, kmeans, plan, plan_of, sites, terms_of, units};
 
+/// Exact plans over rows in two clumps and one far away: with first centres that single it out, and with any.
 #[test]
-fn an_exact_plan_that_publishes_a_record_is_refused() {
+fn exact_plans_that_give_a_row_away_are_found_out() {
     println!("seed {SEED}");
-    let mut work = plan(fcm(1.5, 12), 3, None);
-    let centres = Centres::from_rows(&[vec![0.05, 0.05], vec![0.15, 0.15], vec![0.6, 0.6]]).unwrap();
-    work.recipe.seeding = Seeding::Given { centres };
-    let found = audited(work, sites(60, SEED));
-    assert!(found.at_risk);
-    assert_eq!(answer(&found, "published record", None), Answer::Yes);
-    assert_eq!(answer(&found, "presence", Some(Knows::NoRow)), Answer::Yes);
-    assert_eq!(answer(&found, "presence", Some(Knows::AllOthers)), Answer::Yes);
-    assert_eq!(answer(&found, "value", Some(Knows::AllOthers)), Answer::Yes);
-    assert!(found.headline().contains("Rows are at risk"));
-}
-
-#[test]
-fn chosen_first_centres_are_found_out() {
-    println!("seed {SEED}");
-    let found = audited(plan(fcm(2.0, 12), 3, None), sites(60, SEED));
-    assert_eq!(answer(&found, "chosen start", Some(Knows::NoRow)), Answer::Yes);
-}
-
-#[test]
-fn a_count_of_one_row_is_found_out() {
-    println!("seed {SEED}");
-    let mut work = plan(kmeans(12), 3, None);
-    let centres = Centres::from_rows(&[vec![0.05, 0.05], vec![0.15, 0.15], vec![0.6, 0.6]]).unwrap();
-    work.recipe.seeding = Seeding::Given { centres };
-    let found = audited(work, sites(60, SEED));
-    assert_eq!(answer(&found, "few in a cell", None), Answer::Yes);
+    use Knows::{AllOthers, NoRow};
+    let lone = [vec![0.05, 0.05], vec![0.15, 0.15], vec![0.6, 0.6]];
+    for (algorithm, start, succeed) in [
+        (
+            fcm(1.5, 12),
+            true,
+            &[
+                ("published record", None),
+                ("presence", Some(NoRow)),
+                ("presence", Some(AllOthers)),
+                ("value", Some(AllOthers)),
+            ][..],
+        ),
+        (fcm(2.0, 12), false, &[("chosen start", Some(NoRow))]),
+        (kmeans(12), true, &[("few in a cell", None)]),
+    ] {
+        let mut work = plan(algorithm, 3, None);
+        if start {
+            work.recipe.seeding = Seeding::Given { centres: Centres::from_rows(&lone).unwrap() };
+        }
+        let found = audited(work, sites(60, SEED));
+        assert!(found.at_risk && found.headline().contains("Rows are at risk"));
+        for (attack, knows) in succeed {
+            assert_eq!(answer(&found, attack, *knows), Answer::Yes, "{attack}");
+        }
+    }
 }
 
 /// The command's way: a roster, a plan and rows as files.
@@ -52,13 +53,14 @@ fn a_plan_is_audited_from_files() {
     std::fs::create_dir_all(&folder).unwrap();
     let sites = sites(60, SEED);
     let work = plan(fcm(2.0, 12), 3, Some(Noise::usual(0.25, 180).from_anywhere()));
-    let loopback = |site: &Site| LoopbackSite::new("site", Rows::new(site.values.concat(), 2).unwrap());
-    let terms = default_terms(&sites.iter().map(loopback).collect::<Vec<_>>(), &work);
     let keys = fresh(3);
     let roster = roster_of(&keys, &["a", "b", "c"]);
-    let terms = Terms { roster: roster.hash(), ..terms };
     documents::write_roster(folder.join("roster.toml"), &roster.clone().sign(&keys[0]).unwrap()).unwrap();
-    documents::write_plan(folder.join("plan.toml"), &terms.sign(&roster, &keys[0]).unwrap()).unwrap();
+    let write = |name: &str, work: &PlanSpec| {
+        let terms = Terms { roster: roster.hash(), ..terms_of(work, &sites) };
+        documents::write_plan(folder.join(name), &terms.sign(&roster, &keys[0]).unwrap()).unwrap();
+    };
+    write("plan.toml", &work);
     let own = folder.join("rows.csv");
     let lines: Vec<String> = sites[0].values.iter().map(|row| format!("{},{}", row[0], row[1])).collect();
     std::fs::write(&own, format!("x,y\n{}\n", lines.join("\n"))).unwrap();
@@ -88,10 +90,7 @@ fn a_plan_is_audited_from_files() {
         assert!(low <= mean + 1e-9 && mean <= high + 1e-9 && high <= 1.0, "{tried}");
         assert_eq!(tried["advantage"]["succeeds"][1], 6);
     }
-    let exact = plan(fcm(2.0, 12), 3, None);
-    let terms =
-        Terms { roster: roster.hash(), ..default_terms(&sites.iter().map(loopback).collect::<Vec<_>>(), &exact) };
-    documents::write_plan(folder.join("exact.toml"), &terms.sign(&roster, &keys[0]).unwrap()).unwrap();
+    write("exact.toml", &plan(fcm(2.0, 12), 3, None));
     let exact = run("exact.toml");
     assert!(exact.status.code() == Some(1) && String::from_utf8_lossy(&exact.stdout).contains("Rows are at risk"));
     std::fs::remove_dir_all(&folder).unwrap();

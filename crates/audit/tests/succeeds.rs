@@ -6,12 +6,13 @@ use std::{
     path::Path,
 };
 
+use serde::Deserialize;
 use veilsum_audit::{
     own::{Answer, Audited, Knows, Site},
     table::ATTACKS,
 };
 use veilsum_cluster::{
-    Algorithm, Centres, Recipe,
+    Algorithm, Centres, Clusters,
     method::{Scale, Seeding},
     privacy::Noise,
     random::Stream,
@@ -25,253 +26,118 @@ use veilsum_node::{
 use veilsum_proto::{plan::Terms, policy::Policy};
 
 use crate::{
-    made::{LABEL, SEED, answer, audited, fcm, kmeans, noisy, plan, plan_of, sites, units},
+    made::{LABEL, SEED, answer, audited, fcm, kmeans, noisy, plan_of, sites, terms_of, units},
     review::proposals_tell_nothing,
 };
 
-/// A plan that says too much.
+/// A plan that says too much, as `cases.toml` has it and explains it.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
 pub(crate) struct Case {
-    /// What it is an example of.
-    pub(crate) what: &'static str,
-    work: PlanSpec,
-    sites: Vec<Site>,
-    /// The attack that succeeds, and what it knows.
-    attack: &'static str,
-    knows: Option<Knows>,
-    /// What a site says to its operator in place of letting him agree; nothing where he may.
-    refused: Option<&'static str>,
+    pub(crate) what: String,
+    #[serde(default = "x_and_y")]
+    columns: Vec<String>,
+    method: Method,
+    k: [u32; 2],
+    start: Option<Vec<Vec<f64>>>,
+    #[serde(default)]
+    standard: bool,
+    rows: Made,
+    attack: String,
+    knows: Option<String>,
+    refused: Option<String>,
 }
 
-fn given(work: PlanSpec, centres: &[Vec<f64>]) -> PlanSpec {
-    let recipe =
-        Recipe { seeding: Seeding::Given { centres: Centres::from_rows(centres).unwrap() }, ..work.recipe.clone() };
-    PlanSpec { recipe, ..work }
+#[derive(Deserialize)]
+#[serde(rename_all = "kebab-case")]
+enum Method {
+    Fcm(f64, u32),
+    Kmeans(u32),
+    Describe(u32),
 }
 
-/// Anywhere in the unit box.
-fn anywhere(rows: usize, columns: usize) -> Vec<Site> {
-    let mut stream = Stream::new(SEED, LABEL);
-    let mut row = || (0..columns).map(|_| stream.unit()).collect::<Vec<f64>>();
-    (0..3).map(|_| Site { values: (0..rows).map(|_| row()).collect() }).collect()
+/// Rows of three sites, of so many each.
+#[derive(Deserialize, Clone, Copy)]
+#[serde(rename_all = "kebab-case")]
+enum Made {
+    Clumps(usize),
+    /// Anywhere in the unit box.
+    Anywhere(usize),
+    /// Four columns of two values, of which some are rare.
+    YesAndNo(usize),
+    /// A fine column beside one of two values.
+    FineAndCoarse(usize),
+    /// A category that one row has.
+    Rare(usize),
 }
 
-/// Four columns of two values, of which some are rare.
-fn yes_and_no(rows: usize) -> Vec<Site> {
-    let mut stream = Stream::new(SEED, LABEL);
-    let mut row = || [0.5, 0.4, 0.2, 0.1].map(|p| f64::from(u8::from(stream.unit() < p))).to_vec();
-    (0..3).map(|_| Site { values: (0..rows).map(|_| row()).collect() }).collect()
-}
-
-/// A fine column beside one of two values.
-fn fine_and_coarse(rows: usize) -> Vec<Site> {
-    let mut all = anywhere(rows, 2);
-    all.iter_mut().flat_map(|site| &mut site.values).for_each(|row| row[1] = row[1].round());
-    all
-}
-
-/// A category that one row has.
-fn rare(rows: usize) -> Vec<Site> {
-    let mut all = anywhere(rows, 1);
-    for site in &mut all {
-        site.values.iter_mut().enumerate().for_each(|(at, row)| {
-            row.extend([f64::from(u8::from(at % 2 == 0)), f64::from(u8::from(at % 2 == 1)), 0.0])
-        });
-    }
-    all[0].values[0] = vec![0.5, 0.0, 0.0, 1.0];
-    all
+fn x_and_y() -> Vec<String> {
+    ["x", "y"].map(str::to_owned).to_vec()
 }
 
 pub(crate) fn cases() -> Vec<Case> {
-    let clumps = || sites(40, SEED);
-    let case = |what, work, sites, attack, knows, refused| Case { what, work, sites, attack, knows, refused };
-    let beside = [vec![0.7, 0.5], vec![0.700_001, 0.5], vec![0.1, 0.1]];
-    let near_corner = [[0.6, 0.4], [0.8, 0.6], [0.65, 0.65], [0.8, 0.35], [0.1, 0.1]].map(|c| c.to_vec());
-    let sweep = |work: PlanSpec, max: u32| {
-        let recipe = Recipe { clusters: veilsum_cluster::Clusters { min: 2, max }, ..work.recipe.clone() };
-        PlanSpec { recipe, ..work }
-    };
-    let standard = |work: PlanSpec| {
-        let recipe = Recipe { preparation: Scale::Standard, ..work.recipe.clone() };
-        PlanSpec { recipe, ..work }
-    };
-    let colour = Categorical {
-        column: "colour".into(),
-        categories: ["red", "green", "blue"].map(str::to_owned).to_vec(),
-        weight: 1.0,
-    };
-    let with_colour = PlanSpec { categorical: vec![colour], ..plan_of(units(&["x"]), kmeans(6), 3, None) };
-    vec![
-        case(
-            "more clusters than rows, and almost hard groups",
-            plan(fcm(1.005, 1), 100, None),
-            anywhere(40, 2),
-            "presence",
-            Some(Knows::NoRow),
-            Some("twentieth of the rows"),
-        ),
-        case(
-            "almost hard groups",
-            plan(fcm(1.005, 6), 4, None),
-            clumps(),
-            "presence",
-            Some(Knows::NoRow),
-            Some("below 1.1"),
-        ),
-        case(
-            "first centres beside a person",
-            given(plan(fcm(2.0, 1), 3, None), &beside),
-            clumps(),
-            "presence",
-            Some(Knows::NoRow),
-            Some("names its first centres"),
-        ),
-        case(
-            "first centres beside a person, chosen later",
-            plan(fcm(2.0, 3), 3, None),
-            clumps(),
-            "chosen start",
-            Some(Knows::NoRow),
-            None,
-        ),
-        case(
-            "a centre that is an outlier's record",
-            plan(fcm(1.5, 20), 4, None),
-            clumps(),
-            "published record",
-            None,
-            None,
-        ),
-        case(
-            "few rows that came between two runs",
-            sweep(plan(fcm(2.0, 6), 2, None), 5),
-            anywhere(40, 2),
-            "records",
-            Some(Knows::AllButFew),
-            None,
-        ),
-        case(
-            "columns of two values",
-            plan_of(units(&["a", "b", "c", "d"]), fcm(2.0, 2), 2, None),
-            yes_and_no(40),
-            "possible rows",
-            None,
-            None,
-        ),
-        case(
-            "one column, asked often",
-            sweep(plan_of(units(&["x"]), fcm(1.5, 12), 2, None), 9),
-            anywhere(40, 1),
-            "value",
-            Some(Knows::MostRows),
-            None,
-        ),
-        case(
-            "a column of two values beside a fine one",
-            sweep(plan(fcm(2.0, 10), 2, None), 9),
-            fine_and_coarse(40),
-            "whole numbers",
-            Some(Knows::OtherSites),
-            None,
-        ),
-        case("a category that one row has", with_colour, rare(80), "few in a cell", None, None),
-        case("rounds with hard groups", plan(kmeans(20), 5, None), anywhere(40, 2), "moving rows", None, None),
-        case(
-            "a description with many bins",
-            plan(Algorithm::Describe { bins: 16 }, 1, None),
-            clumps(),
-            "few in a cell",
-            None,
-            None,
-        ),
-        case(
-            "two descriptions with other bins",
-            plan(Algorithm::Describe { bins: 16 }, 1, None),
-            anywhere(40, 2),
-            "other bins",
-            None,
-            None,
-        ),
-        case(
-            "means and squares beside hard groups",
-            standard(plan(kmeans(8), 3, None)),
-            clumps(),
-            "presence",
-            Some(Knows::NoRow),
-            None,
-        ),
-        case(
-            "a second plan over the same rows",
-            plan(fcm(1.3, 8), 3, None),
-            clumps(),
-            "two plans",
-            Some(Knows::NoRow),
-            None,
-        ),
-        case(
-            "several centres near a lone row",
-            given(plan(fcm(1.2, 1), 5, None), &near_corner),
-            clumps(),
-            "value",
-            Some(Knows::MostRows),
-            Some("names its first centres"),
-        ),
-        case(
-            "a group of one row, whatever a site adds to it",
-            given(plan(kmeans(1), 3, None), &beside[1..].iter().chain([&vec![0.1, 0.1]]).cloned().collect::<Vec<_>>()),
-            clumps(),
-            "few in a cell",
-            None,
-            Some("names its first centres"),
-        ),
-        case(
-            "sums over all rows beside a far one",
-            plan(fcm(1.05, 25), 3, None),
-            clumps(),
-            "presence",
-            Some(Knows::NoRow),
-            Some("below 1.1"),
-        ),
-        case(
-            "weights of many questions that single out a row",
-            sweep(plan(fcm(1.2, 10), 2, None), 5),
-            anywhere(40, 2),
-            "presence",
-            Some(Knows::OtherSites),
-            None,
-        ),
-        case(
-            "rows that nobody declared, seen by other columns",
-            sweep(plan_of(units(&["p", "q", "r", "s"]), fcm(2.0, 2), 2, None), 4),
-            anywhere(40, 4),
-            "records",
-            Some(Knows::AllButFew),
-            None,
-        ),
-        case(
-            "a description of few rows",
-            plan(Algorithm::Describe { bins: 16 }, 1, None),
-            sites(12, SEED),
-            "few in a cell",
-            None,
-            None,
-        ),
-    ]
+    let mut cases: BTreeMap<String, Vec<Case>> = toml::from_str(include_str!("cases.toml")).unwrap();
+    cases.remove("case").unwrap()
+}
+
+impl Case {
+    fn work(&self) -> PlanSpec {
+        let algorithm = match self.method {
+            Method::Fcm(m, rounds) => fcm(m, rounds),
+            Method::Kmeans(rounds) => kmeans(rounds),
+            Method::Describe(bins) => Algorithm::Describe { bins },
+        };
+        let (colour, numbers): (Vec<&str>, Vec<&str>) =
+            self.columns.iter().map(String::as_str).partition(|name| *name == "colour");
+        let mut work = plan_of(units(&numbers), algorithm, self.k[0], None);
+        let categories = ["red", "green", "blue"].map(str::to_owned).to_vec();
+        let of_three = |name: &str| Categorical { column: name.into(), categories: categories.clone(), weight: 1.0 };
+        work.categorical = colour.into_iter().map(of_three).collect();
+        work.recipe.clusters = Clusters { min: self.k[0], max: self.k[1] };
+        if let Some(centres) = &self.start {
+            work.recipe.seeding = Seeding::Given { centres: Centres::from_rows(centres).unwrap() };
+        }
+        if self.standard {
+            work.recipe.preparation = Scale::Standard;
+        }
+        work
+    }
+
+    fn sites(&self) -> Vec<Site> {
+        let mut stream = Stream::new(SEED, LABEL);
+        let mut three = |rows: usize, row: &dyn Fn(&mut Stream, usize) -> Vec<f64>| -> Vec<Site> {
+            (0..3).map(|_| Site { values: (0..rows).map(|at| row(&mut stream, at)).collect() }).collect()
+        };
+        let one = |is: bool| f64::from(u8::from(is));
+        match self.rows {
+            Made::Clumps(rows) => sites(rows, SEED),
+            Made::Anywhere(rows) => three(rows, &|stream, _| self.columns.iter().map(|_| stream.unit()).collect()),
+            Made::YesAndNo(rows) => {
+                three(rows, &|stream, _| [0.5, 0.4, 0.2, 0.1].map(|p| one(stream.unit() < p)).to_vec())
+            }
+            Made::FineAndCoarse(rows) => three(rows, &|stream, _| vec![stream.unit(), stream.unit().round()]),
+            Made::Rare(rows) => {
+                let mut all = three(rows, &|stream, at| vec![stream.unit(), one(at % 2 == 0), one(at % 2 == 1), 0.0]);
+                all[0].values[0] = vec![0.5, 0.0, 0.0, 1.0];
+                all
+            }
+        }
+    }
+
+    fn knows(&self) -> Option<Knows> {
+        use Knows::{AllButFew, MostRows, NoRow, OtherSites};
+        let named = |knows: &Knows| serde_json::to_value(knows).unwrap() == self.knows.clone().unwrap();
+        self.knows.as_ref().map(|_| [NoRow, OtherSites, MostRows, AllButFew].into_iter().find(named).unwrap())
+    }
 }
 
 /// What a site says to an operator who would agree to the plan.
 fn agreed(case: &Case) -> Result<(), String> {
-    let keys = fresh(3);
-    let roster = roster_of(&keys, &["a", "b", "c"]);
-    let terms = Terms { roster: roster.hash(), min_total_rows: 180, ..scene_terms(case) };
+    let roster = roster_of(&fresh(3), &["a", "b", "c"]);
+    let terms = terms_of(&case.work(), &case.sites());
+    let terms = Terms { roster: roster.hash(), min_total_rows: 180, ..terms };
     let federation = Federation::new(roster, terms).unwrap();
     may_agree(&federation, &Policy::default(), &Account::default()).map_err(|why| why.to_string())
-}
-
-fn scene_terms(case: &Case) -> Terms {
-    use veilsum_cluster::Rows;
-    use veilsum_node::loopback::{LoopbackSite, default_terms};
-    let rows = |site: &Site| LoopbackSite::new("site", Rows::new(site.values.concat(), site.values[0].len()).unwrap());
-    default_terms(&case.sites.iter().map(rows).collect::<Vec<_>>(), &case.work)
 }
 
 /// What came of an attack over all plans: the worst.
@@ -291,26 +157,26 @@ fn every_attack_succeeds_on_an_exact_plan_and_keeps_to_the_account_with_noise() 
     let (mut exact, mut noise, mut failed) = (Worst::new(), Worst::new(), Vec::new());
     for case in cases().into_iter().filter(|case| case.what.contains(&only)) {
         println!("\n=== {}", case.what);
-        match (agreed(&case), case.refused) {
+        match (agreed(&case), &case.refused) {
             (Ok(()), None) => (),
             (Err(why), Some(words)) if why.contains(words) => (),
             (found, wanted) => failed.push(format!("{}: {found:?}, wanted {wanted:?}", case.what)),
         }
-        let found = audited(case.work.clone(), case.sites.clone());
+        let found = audited(case.work(), case.sites());
         take(&mut exact, &found);
         if !proposals_tell_nothing(&found) {
             failed.push(format!("{}: proposals", case.what));
         }
-        if answer(&found, case.attack, case.knows) != Answer::Yes || !found.at_risk {
+        if answer(&found, &case.attack, case.knows()) != Answer::Yes || !found.at_risk {
             failed.push(format!("{}: {} is no yes", case.what, case.attack));
         }
         // The usual spending of a plan.
-        let work = noisy(case.work.clone(), Some(Noise::usual(0.25, 120).from_anywhere()));
+        let work = noisy(case.work(), Some(Noise::usual(0.25, 120).from_anywhere()));
         if let Err(why) = work.check() {
             println!("not with noise: {why:?}");
             continue;
         }
-        let found = audited(work, case.sites.clone());
+        let found = audited(work, case.sites());
         take(&mut noise, &found);
         let bad = found.tried.iter().filter(|tried| tried.answer == Answer::Defect || tried.at_risk());
         failed.extend(bad.map(|tried| format!("{}: with noise {tried:?}", case.what)));

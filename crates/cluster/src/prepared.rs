@@ -183,6 +183,14 @@ impl std::fmt::Debug for Prepared {
 }
 
 #[cfg(test)]
+impl Prepared {
+    /// Of rows inside the box.
+    pub(crate) fn known(values: &[f64], domain: &Domain) -> Self {
+        Self::new(&Rows::known(values.to_vec(), domain.columns()), domain, OutOfBox::Refuse).unwrap()
+    }
+}
+
+#[cfg(test)]
 mod tests {
     use super::*;
     use crate::{Centres, distance};

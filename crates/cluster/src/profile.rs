@@ -110,7 +110,7 @@ mod tests {
     use super::*;
     use crate::query::Validation;
     use crate::validity::Geometry;
-    use crate::{Batch, Domain, OutOfBox, Prepared, Query, Rows, Scaling, pooled};
+    use crate::{Batch, Domain, Prepared, Query, Scaling, pooled};
 
     /// Against the sums over the rows themselves.
     #[test]
@@ -118,12 +118,13 @@ mod tests {
         let rows = [[0.0, 0.1], [0.2, 0.0], [0.1, 0.2], [0.9, 0.3], [1.0, 0.1], [0.8, 0.4], [0.95, 0.25]];
         let domain = Domain::new(vec![0.0; 2], vec![1.0; 2], Scaling::Box).unwrap();
         let centres = Centres::from_rows(&[vec![0.15, 0.1], vec![0.85, 0.3]]).unwrap();
-        let query = Query::Validation(Validation { centres: centres.clone(), m: 2.0, vectors: true });
-        let flat = Rows::new(rows.concat(), 2).unwrap();
-        let site = Prepared::new(&flat, &domain, OutOfBox::Refuse).unwrap();
-        let totals = pooled::totals(&Batch::from(query.clone()), &[site]).unwrap();
-        let verdict = query.verdict(Geometry::of(&centres), &totals.values, totals.rows).unwrap();
-        let found = Profile::of(&centres, &verdict).unwrap();
+        let site = [Prepared::known(&rows.concat(), &domain)];
+        let profile = |centres: &Centres, query: Query| {
+            let totals = pooled::totals(&Batch::from(query.clone()), &site).unwrap();
+            let verdict = query.verdict(Geometry::of(centres), &totals.values, totals.rows).unwrap();
+            Profile::of(centres, &verdict).unwrap()
+        };
+        let found = profile(&centres, Validation { centres: centres.clone(), m: 2.0, vectors: true }.into());
         let mean =
             |rows: &[[f64; 2]], column: usize| rows.iter().map(|row| row[column]).sum::<f64>() / rows.len() as f64;
         let squares =
@@ -143,18 +144,11 @@ mod tests {
             near(found.deviations[j], (total[j] / 7.0).sqrt());
         }
         // Of masses alone, what lies between the centres.
-        let query = Query::fuzzy_validation(centres.clone(), 2.0);
-        let site = Prepared::new(&flat, &domain, OutOfBox::Refuse).unwrap();
-        let totals = pooled::totals(&Batch::from(query.clone()), &[site]).unwrap();
-        let verdict = query.verdict(Geometry::of(&centres), &totals.values, totals.rows).unwrap();
-        let found = Profile::of(&centres, &verdict).unwrap();
+        let found = profile(&centres, Query::fuzzy_validation(centres.clone(), 2.0));
         assert!((found.between[0] - 0.49 / 0.53).abs() < 1e-12 && found.total.is_empty() && found.means.is_empty());
         let one = Centres::from_rows(&[vec![0.5, 0.5]]).unwrap();
-        let query = Query::fuzzy_validation(one.clone(), 2.0);
-        let totals =
-            pooled::totals(&Batch::from(query.clone()), &[Prepared::new(&flat, &domain, OutOfBox::Refuse).unwrap()]);
-        let verdict = query.verdict(Geometry::of(&one), &totals.unwrap().values, None).unwrap();
-        assert!(Profile::of(&one, &verdict).unwrap().between.is_empty(), "one cluster has nothing between");
+        let found = profile(&one, Query::fuzzy_validation(one.clone(), 2.0));
+        assert!(found.between.is_empty(), "one cluster has nothing between");
     }
 
     #[test]

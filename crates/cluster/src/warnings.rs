@@ -389,20 +389,10 @@ fn in_questions(outcome: &Outcome) -> Option<Centres> {
 mod tests {
     use super::choice::majority;
     use super::*;
-    use crate::Indices;
     use crate::method::{Choice, CurvePoint, Pick};
 
     fn curve(values: &[f64]) -> Vec<CurvePoint> {
-        let point = |(at, value): (usize, &f64)| CurvePoint {
-            k: at as u32 + 2,
-            restart: 0,
-            indices: Indices { fuzzy_davies_bouldin: *value, ..Indices::default() },
-            objective: 1.0,
-            rounds: 1,
-            converged: true,
-            collapsed: false,
-        };
-        values.iter().enumerate().map(point).collect()
+        CurvePoint::curve(values)
     }
 
     #[test]
@@ -451,8 +441,7 @@ mod tests {
         let fcm = crate::Algorithm::Fcm { m: 2.0, epsilon: 0.0, max_rounds: 9 };
         let recipe = Recipe { choice: by, ..Recipe::plain(fcm, 1, seeding) };
         let domain = Domain::known(vec![0.0], vec![1.0], Scaling::Box);
-        let rows = crate::Rows::new(vec![0.1, 0.2, 0.8, 0.9], 1).unwrap();
-        let site = crate::Prepared::new(&rows, &domain, crate::OutOfBox::Refuse).unwrap();
+        let site = crate::Prepared::known(&[0.1, 0.2, 0.8, 0.9], &domain);
         let outcome = crate::pooled::run(&mut recipe.run(&domain, 1).unwrap(), &site).unwrap();
         let k = points[by.choose(&points)].k as usize;
         let centres = Centres::new(k, 1, (0..k).map(|at| at as f64 / 4.0).collect()).unwrap();

@@ -136,31 +136,18 @@ fn totals_of_no_rows_are_not_believed_and_change_nothing() {
     let mut round = 0;
     while let Step::Ask(batch) = step {
         let good = pooled::totals(&batch, &sites).unwrap();
-        let lie = |change: &dyn Fn(&mut Vec<f64>)| {
+        type Lie = fn(&mut Vec<f64>);
+        let lies: &[Lie] = match round {
+            0 => &[|v| v[1] = -2.0, |v| v[0] = f64::NAN, |v| v.push(0.0)],
+            1 => &[|v| v.fill(0.0), |v| v[3] += 5.0, |v| v[3] = -2.0, |v| v[0] = 1.0, |v| v.truncate(5)],
+            2 => &[|v| v[0] = 0.0, |v| v[1] = 2.0 * v[0], |v| v[2] = f64::NAN, |v| v[0] = -4.0],
+            _ => &[|v| v[0] = 0.0, |v| v[1] = -v[0], |v| v.push(1.0)],
+        };
+        for (at, lie) in lies.iter().enumerate() {
             let mut values = good.values.clone();
-            change(&mut values);
-            Totals { values, rows: None }
-        };
-        let lies: Vec<Totals> = match round {
-            0 => vec![lie(&|v| v[1] = -2.0), lie(&|v| v[0] = f64::NAN), lie(&|v| v.push(0.0))],
-            1 => vec![
-                lie(&|v| v.fill(0.0)),
-                lie(&|v| v[3] += 5.0),
-                lie(&|v| v[3] = -2.0),
-                lie(&|v| v[0] = 1.0),
-                lie(&|v| v.truncate(5)),
-            ],
-            2 => vec![
-                lie(&|v| v[0] = 0.0),
-                lie(&|v| v[1] = 2.0 * v[0]),
-                lie(&|v| v[2] = f64::NAN),
-                lie(&|v| v[0] = -4.0),
-            ],
-            _ => vec![lie(&|v| v[0] = 0.0), lie(&|v| v[1] = -v[0]), lie(&|v| v.push(1.0))],
-        };
-        for lie in lies {
-            let found = run.next(Some(&lie));
-            assert!(matches!(found, Err(Error::Implausible(_))), "round {round}: {found:?}");
+            lie(&mut values);
+            let found = run.next(Some(&Totals { values, rows: None }));
+            assert!(matches!(found, Err(Error::Implausible(_))), "round {round}, lie {at}: {found:?}");
         }
         assert!(run.stop_here().is_err(), "half a description is none");
         step = run.next(Some(&good)).unwrap();

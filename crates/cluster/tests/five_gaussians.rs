@@ -55,25 +55,6 @@ fn the_default_seeds_find_the_five_clusters_and_choose_five() {
     }
 }
 
-/// How the default start seed was found: the five clusters, and K = 5 with the smallest index of K = 2..8.
-#[test]
-#[ignore = "a search that found a constant: it is run again if the example changes"]
-fn search_for_a_start_seed() {
-    let data: Vec<Vec<Prepared>> = (0..4).map(sites).collect();
-    for seed in 0..60 {
-        let results = data.iter().map(|sites| {
-            let five = run(sites, uniform(seed, 5), 0.005);
-            let others = [2, 3, 4, 6, 7, 8]
-                .map(|k| run(sites, uniform(seed, k), 0.005).indices.fuzzy_davies_bouldin)
-                .into_iter()
-                .fold(f64::INFINITY, f64::min);
-            let index = five.indices.fuzzy_davies_bouldin;
-            format!("{:.3} {index:.4} {} {}", off(&five), five.rounds, if index < others { "best" } else { "-" })
-        });
-        println!("start {seed}: {}", results.collect::<Vec<_>>().join(" | "));
-    }
-}
-
 #[test]
 fn restarts_that_fall_into_other_optima_do_not_agree() {
     use veilsum_cluster::{Algorithm, Recipe, method::Seeding};

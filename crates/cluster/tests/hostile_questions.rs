@@ -1,37 +1,29 @@
 //! Whatever is asked, answers are finite and inside their bounds.
 
 use veilsum_cluster::{
-    Batch, Centres, Domain, OutOfBox, Prepared, Query, Rows, Scaling, Transform, answer,
+    Batch, Centres, Domain, Prepared, Query, Rows, Scaling, Transform, answer,
     query::{FeatureParams, LocalMeans, LocalSteps},
     random::Stream,
 };
-
-const SITES: u32 = 5;
+use veilsum_testkit::data::prepare;
 
 fn domain() -> Domain {
     Domain::new(vec![0.0, -4.0], vec![1.0, 4.0], Scaling::Box).unwrap()
 }
 
-/// Three groups at five sites.
-fn sites() -> Vec<Prepared> {
+/// Three groups of 20 rows.
+fn site() -> Prepared {
     let mut stream = Stream::new(11, b"veilsum hostile question");
-    (0..SITES)
-        .map(|_| {
-            let mut values = Vec::new();
-            for i in 0..60 {
-                let centre = [[0.2, -2.0], [0.8, -1.0], [0.5, 2.5]][i % 3];
-                values.extend([centre[0] + 0.2 * (stream.unit() - 0.5), centre[1] + 1.6 * (stream.unit() - 0.5)]);
-            }
-            let rows = Rows::new(values, 2).unwrap();
-            Prepared::new(&rows, &domain(), OutOfBox::Refuse).unwrap()
-        })
-        .collect()
+    let mut near = |[x, y]: [f64; 2]| [x + 0.2 * (stream.unit() - 0.5), y + 1.6 * (stream.unit() - 0.5)];
+    let centres = [[0.2, -2.0], [0.8, -1.0], [0.5, 2.5]];
+    let rows = Rows::new((0..60).flat_map(|i| near(centres[i % 3])).collect(), 2).unwrap();
+    prepare(&rows, &domain())
 }
 
 #[test]
 fn whatever_units_a_coordinator_invents_answers_are_finite_and_inside_their_bounds() {
     let domain = domain();
-    let site = &sites()[0];
+    let site = &site();
     let n = 60.0;
     // Squares of what is smaller vanish, in bounds before they do in sums.
     const UNDERFLOW: f64 = 1e-150;
@@ -52,9 +44,7 @@ fn whatever_units_a_coordinator_invents_answers_are_finite_and_inside_their_boun
             let (low, high) = inner.working_interval(column);
             low + unit * (high - low)
         };
-        let centres: Vec<Vec<f64>> =
-            (0..3).map(|_| (0..2).map(|column| place(stream.unit(), column)).collect()).collect();
-        let centres = Centres::from_rows(&centres).unwrap();
+        let centres = Centres::new(3, 2, (0..6).map(|at| place(stream.unit(), at % 2)).collect()).unwrap();
         let local = LocalSteps { most: 3, epsilon: 0.0 };
         let features = FeatureParams { min: 2, max: 5, tau: 1.0, m: 2.0 };
         use veilsum_cluster::query::{Features, LocalFuzzy, Pull, Validation};

@@ -109,13 +109,3 @@ fn bad_arguments_are_errors() {
         assert!(kernel::fuzzy_validation(&packed, &centres, m).is_err());
     }
 }
-
-#[test]
-fn one_cluster_is_the_mean() {
-    let rows = Rows::new((0..100).map(f64::from).collect(), 2).unwrap();
-    let centres = Centres::from_rows(&[vec![7.5, -3.25]]).unwrap();
-    for m in [1.1, 2.0, 4.0] {
-        let sums = kernel::fuzzy_sums(&Packed::new(&rows), &centres, m).unwrap();
-        assert_eq!((sums.weights[0], sums.weighted_sums[0], sums.weighted_sums[1]), (50.0, 2450.0, 2500.0));
-    }
-}

@@ -3,11 +3,7 @@
 use serde_json::Value;
 use veilsum_cluster::method::Seeding;
 use veilsum_cluster::{Algorithm, Centres, Domain, Outcome, Prepared, Recipe, Rows, Scaling, pooled, warnings};
-use veilsum_testkit::data::{prepare_all, split};
-
-fn numbers(value: &Value) -> Vec<f64> {
-    value.as_array().expect("a list").iter().map(|number| number.as_f64().expect("a number")).collect()
-}
+use veilsum_testkit::data::{numbers, prepare_all, split};
 
 fn setting() -> (Value, Domain, Vec<Prepared>) {
     let reference: Value = serde_json::from_str(include_str!("near_one.json")).expect("the reference's numbers");

@@ -1,4 +1,4 @@
-//! What noise does to results: objectives of noisy runs over the best of pooled ones (specification, section 17).
+//! What noise does to results (specification, section 17).
 
 use veilsum_cluster::method::{Candidates, Choice, Pick, Scale, Seeding, Validity};
 use veilsum_cluster::privacy::Noise;
@@ -6,7 +6,6 @@ use veilsum_cluster::random::Stream;
 use veilsum_cluster::{
     Algorithm, Clusters, Domain, Method, OutOfBox, Outcome, Prepared, Recipe, Rows, Scaling, Step, Totals, pooled,
 };
-use veilsum_testkit::data::DataSet;
 
 /// A whole run with normal noise of the planned deviations on exact totals.
 pub(crate) fn run(recipe: &Recipe, rows: &Prepared, stream: &mut Stream) -> Outcome {
@@ -30,86 +29,6 @@ pub(crate) fn run(recipe: &Recipe, rows: &Prepared, stream: &mut Stream) -> Outc
             }
         }
         step = run.next(Some(&Totals { values, rows: None })).unwrap_or_else(|e| panic!("{e} after {batch:?}"));
-    }
-}
-
-/// The objective at the centres of a run, over all rows.
-fn objective(algorithm: &Algorithm, outcome: &Outcome, rows: &Prepared) -> f64 {
-    let packed = rows.packed();
-    match algorithm.traits().fuzzifier {
-        Some(m) => veilsum_cluster::kernel::fuzzy_sums(packed, &outcome.centres, m).unwrap().objective,
-        None => packed.to_rows().iter().map(|x| veilsum_cluster::distance::nearest(x, outcome.centres.rows()).1).sum(),
-    }
-}
-
-fn best(algorithm: &Algorithm, k: u32, rows: &Prepared) -> f64 {
-    let algorithm = match algorithm {
-        Algorithm::Fcm { m, .. } => Algorithm::Fcm { m: *m, epsilon: 1e-6, max_rounds: 300 },
-        _ => Algorithm::Kmeans { epsilon: 0.0, max_rounds: 300 },
-    };
-    let from_totals = |seed| Seeding::Candidates(Candidates::usual(seed));
-    let starts = (0..6).map(|seed| if seed % 3 == 2 { Seeding::Uniform { seed } } else { from_totals(seed) });
-    let outcomes = starts.map(|seeding| {
-        let recipe = Recipe {
-            validity: Validity { full: true, ..Validity::basic() },
-            ..Recipe::plain(algorithm.clone(), k, seeding)
-        };
-        pooled::run(&mut recipe.run(rows.domain(), 1).unwrap(), rows)
-            .map_or(f64::INFINITY, |o| objective(&algorithm, &o, rows))
-    });
-    outcomes.fold(f64::INFINITY, f64::min)
-}
-
-fn boxed(rows: &Rows) -> Prepared {
-    let domain = Domain::around(rows, Scaling::Box).unwrap();
-    Prepared::new(rows, &domain, OutOfBox::Clip).unwrap()
-}
-
-/// `VEILSUM_NOISE_TABLE=1` prints what every data set, budget and number of rounds gives.
-#[test]
-fn a_table_of_budgets() {
-    if std::env::var_os("VEILSUM_NOISE_TABLE").is_none() {
-        return;
-    }
-    for (name, k) in [
-        ("xclara", 3),
-        ("s-set1", 15),
-        ("iris", 3),
-        ("g2/g2-2-40", 2),
-        ("g2/g2-8-40", 2),
-        ("g2/g2-64-40", 2),
-        ("pendigits", 10),
-        ("waveform-v1", 3),
-    ] {
-        let set = DataSet::read(name);
-        let rows = boxed(&set.rows);
-        for hard in [false, true] {
-            let algorithm = |max_rounds| match hard {
-                true => Algorithm::Kmeans { epsilon: 0.0, max_rounds },
-                false => Algorithm::Fcm { m: 2.0, epsilon: 0.0, max_rounds },
-            };
-            let best = best(&algorithm(10), k, &rows);
-            for rho in [1.0, 0.5, 0.25] {
-                for rounds in [4, 6, 8, 10] {
-                    let mut ratios: Vec<f64> = (0..9)
-                        .map(|seed| {
-                            let seeding = Seeding::Candidates(Candidates::usual(seed));
-                            let mut recipe = Recipe::plain(algorithm(rounds), k, seeding);
-                            recipe.noise = Some(Noise::usual(rho, rows.len() as u64));
-                            let outcome = run(&recipe, &rows, &mut Stream::new(seed, b"veilsum test stream     "));
-                            objective(&algorithm(rounds), &outcome, &rows) / best
-                        })
-                        .collect();
-                    ratios.sort_by(f64::total_cmp);
-                    println!(
-                        "{name} {} rho {rho} rounds {rounds}: median {:.4} worst {:.3}",
-                        if hard { "kmeans" } else { "fcm" },
-                        ratios[4],
-                        ratios[8]
-                    );
-                }
-            }
-        }
     }
 }
 

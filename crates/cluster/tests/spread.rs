@@ -8,14 +8,7 @@ use veilsum_cluster::random::Stream;
 use veilsum_cluster::{
     Algorithm, Centres, Clusters, Domain, Outcome, Prepared, Recipe, Rows, Scaling, pooled, synthetic,
 };
-use veilsum_testkit::data::{DataSet, prepare_all, split};
-
-fn numbers(value: &Value) -> Vec<f64> {
-    match value {
-        Value::Array(items) => items.iter().flat_map(numbers).collect(),
-        number => vec![number.as_f64().expect("a number")],
-    }
-}
+use veilsum_testkit::data::{DataSet, numbers, prepare_all, split};
 
 fn reference() -> Value {
     serde_json::from_str(include_str!("spread.json")).expect("the reference's numbers")

@@ -5,22 +5,7 @@ use veilsum_cluster::method::{Preparing, Scale};
 use veilsum_cluster::query::{Margins, Moments, Validation};
 use veilsum_cluster::validity::{Geometry, Verdict};
 use veilsum_cluster::{Batch, Centres, Domain, OutOfBox, Prepared, Query, Rows, Scaling, Transform, answer, pooled};
-use veilsum_testkit::data::{json, prepare, prepare_all};
-
-fn numbers(value: &serde_json::Value) -> Vec<f64> {
-    match value {
-        serde_json::Value::Array(items) => items.iter().flat_map(numbers).collect(),
-        number => vec![number.as_f64().expect("a number")],
-    }
-}
-
-/// The vectors and the three clients' rows.
-fn vectors() -> (serde_json::Value, Vec<Rows>) {
-    let vectors = json("method_vectors.json");
-    let clients = vectors["clients"].as_array().expect("clients");
-    let rows = clients.iter().map(|client| Rows::new(numbers(client), 2).expect("rows")).collect();
-    (vectors, rows)
-}
+use veilsum_testkit::data::{clients, json, numbers, prepare, prepare_all};
 
 fn close(name: &str, found: f64, expected: f64, tolerance: f64) {
     let off = (found - expected).abs() / expected.abs().max(1e-300);
@@ -34,7 +19,8 @@ fn verdict(sites: &[Prepared], centres: &Centres, m: f64) -> Verdict {
 }
 
 fn every_index_equals_the_reference() {
-    let (vectors, rows) = vectors();
+    let vectors = json("method_vectors.json");
+    let rows = clients(&vectors);
     let domain = Domain::around(&Rows::pooled(&rows).unwrap(), Scaling::None).unwrap();
     let reference = &vectors["indices"];
     let centres = Centres::new(4, 2, numbers(&reference["C"])).unwrap();
@@ -231,6 +217,8 @@ proptest! {
         let site = prepare(&Rows::new(row.to_vec(), 2).unwrap(), &domain);
         let centres = Centres::from_rows(&centres).unwrap();
         for query in [
+            Query::fuzzy_sums(centres.clone(), m),
+            Query::fuzzy_validation(centres.clone(), m),
             Query::Validation(Validation { centres: centres.clone(), m, vectors }),
             Query::Moments(Moments { around: None }),
             Query::Moments(Moments { around: Some(around.to_vec()) }),

@@ -368,38 +368,32 @@ fn number_of(cohorts: &mut Vec<Cohort>, cohort: &[u16], shown: u64, question: u3
 mod tests {
     use serde_json::Value;
 
+    use veilsum_cluster::Prepared;
+
     use super::*;
-    use crate::tests::work;
+    use crate::{
+        question::tests::{line, site, total},
+        tests::work,
+    };
 
     /// [FIX-4]: what coarse steps do to a mean at the wall of the box is nobody's lie.
     #[test]
     fn coarse_totals_are_plausible() {
-        use veilsum_cluster::{Algorithm, OutOfBox, Prepared, Rows, Scaling, method::Seeding};
-        let columns = vec![crate::plan::Column { name: "x".into(), lower: 0.0, upper: 0.9 }];
-        let fcm = Algorithm::Fcm { m: 2.0, epsilon: 0.0, max_rounds: 6 };
-        let mut work = PlanSpec::plain(columns, fcm, 2, Seeding::Uniform { seed: 3 });
-        (work.scaling, work.step_bits) = (Scaling::None, Some(8));
+        let mut work = line(2, 0.0, 6);
+        (work.columns[0].upper, work.step_bits) = (0.9, Some(8));
         let domain = work.domain().unwrap();
         // Equal sites, so that their roundings add up.
-        let sites = |copies: usize| -> Vec<Prepared> {
-            let rows = Rows::new([vec![0.9; copies], vec![0.1, 0.12]].concat(), 1).unwrap();
-            vec![Prepared::new(&rows, &domain, OutOfBox::Refuse).unwrap(); 20]
-        };
+        let sites = |copies: usize| vec![site(&[vec![0.9; copies], vec![0.1, 0.12]].concat(), &domain); 20];
         let form = work.form(20, 16, 14).unwrap();
-        let everybody = |sites: &[Prepared]| (0..sites.len() as u16).collect::<Vec<u16>>();
+        let everybody: Vec<u16> = (0..20).collect();
         let run = |mut conversation: MethodSession, sites: &[Prepared]| {
             loop {
-                let (question, mut total) = match conversation.turn() {
+                let question = match conversation.turn() {
                     Turn::Done(outcome) => return Ok(outcome.centres.clone()),
-                    Turn::Ask(question, layout) => (question.clone(), vec![0u64; layout.words()]),
+                    Turn::Ask(question, _) => question.clone(),
                     Turn::Judge(_) => panic!("nobody judges"),
                 };
-                for site in sites {
-                    let terms = crate::question::Terms::everybody(form);
-                    let words = crate::question::contribute(&question, site, &terms).unwrap();
-                    total.iter_mut().zip(words).for_each(|(t, w)| *t = t.wrapping_add(w));
-                }
-                conversation.take(&total, &everybody(sites))?;
+                conversation.take(&total(&question, sites, form), &everybody)?;
             }
         };
         let mut refused = 0;
@@ -420,29 +414,20 @@ mod tests {
     /// [APP-8]: centres that have come to rest are no end of a run that has still something to ask.
     #[test]
     fn a_result_before_the_end_is_not_converged() {
-        use veilsum_cluster::{Algorithm, OutOfBox, Prepared, Rows, Scaling, method::Seeding};
-        let columns = vec![crate::plan::Column { name: "x".into(), lower: 0.0, upper: 1.0 }];
         // The first round ends it: nothing moves by more.
-        let fcm = Algorithm::Fcm { m: 2.0, epsilon: 1.0, max_rounds: 9 };
-        let mut work = PlanSpec::plain(columns, fcm, 2, Seeding::Uniform { seed: 3 });
-        work.scaling = Scaling::None;
-        let rows = Rows::new(vec![0.1, 0.12, 0.15, 0.8, 0.85, 0.9], 1).unwrap();
-        let site = Prepared::new(&rows, &work.domain().unwrap(), OutOfBox::Refuse).unwrap();
+        let work = line(2, 1.0, 9);
+        let site = site(&[0.1, 0.12, 0.15, 0.8, 0.85, 0.9], &work.domain().unwrap());
         let form = work.form(3, 16, 14).unwrap();
         let mut conversation = MethodSession::of(&work, form).unwrap();
         let mut early = Vec::new();
         let outcome = loop {
-            let (question, mut total) = match conversation.turn() {
+            let question = match conversation.turn() {
                 Turn::Done(outcome) => break outcome,
-                Turn::Ask(question, layout) => (question.clone(), vec![0u64; layout.words()]),
+                Turn::Ask(question, _) => question.clone(),
                 Turn::Judge(_) => panic!("nobody judges"),
             };
             early.extend(conversation.finish());
-            for _ in 0..3 {
-                let words = crate::question::contribute(&question, &site, &crate::question::Terms::everybody(form));
-                total.iter_mut().zip(words.unwrap()).for_each(|(t, w)| *t = t.wrapping_add(w));
-            }
-            conversation.take(&total, &[0, 1, 2]).unwrap();
+            conversation.take(&total(&question, [&site; 3], form), &[0, 1, 2]).unwrap();
         };
         assert!(outcome.converged, "the run itself comes to its end");
         assert_eq!(early.len(), 1, "before the validation");
@@ -489,11 +474,8 @@ mod tests {
     /// [APP-6]: a coordinator that could choose would compare draws that differ in one site.
     #[test]
     fn app_6_draws_begin_at_one_and_no_question_is_put_to_two_draws() {
-        use veilsum_cluster::{Algorithm, OutOfBox, Prepared, Rows, Scaling, method::Seeding};
-        let columns = vec![crate::plan::Column { name: "x".into(), lower: 0.0, upper: 1.0 }];
-        let fcm = Algorithm::Fcm { m: 2.0, epsilon: 0.0, max_rounds: 9 };
-        let mut work = PlanSpec::plain(columns, fcm, 1, Seeding::Uniform { seed: 3 });
-        (work.scaling, work.sampling) = (Scaling::None, Some(Sampling { share: 0.5, seed: 1 }));
+        let mut work = line(1, 0.0, 9);
+        work.sampling = Some(Sampling { share: 0.5, seed: 1 });
         let (domain, form) = (work.domain().unwrap(), SumBounds::new(3, 100));
         let mut session = MethodSession::of(&work, form).unwrap();
         let mut take = |number: u32, x: f64| {
@@ -503,9 +485,7 @@ mod tests {
             assert!(*own == number && session.expects(question));
             assert!(!session.expects(&of_draw(number - 1)) && !session.expects(&of_draw(number + 1)));
             assert!(!session.expects(&Question::Cluster(batch.clone())));
-            let rows = Rows::new(vec![x], 1).unwrap();
-            let site = Prepared::new(&rows, &domain, OutOfBox::Refuse).unwrap();
-            let words = question::contribute(question, &site, &question::Terms::everybody(form)).unwrap();
+            let words = total(question, [&site(&[x], &domain)], form);
             session.take(&words, &[0, 1, 2])
         };
         take(1, 0.25).unwrap();

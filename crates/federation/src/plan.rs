@@ -298,11 +298,9 @@ impl PlanSpec {
     /// [`Failure`] where the plan cannot be used.
     pub fn form(&self, sites: usize, max_rows: u64, honest: usize) -> Result<SumBounds, Failure> {
         let levels = self.recipe.levels(&self.domain()?).map_err(invalid)?;
-        if self.recipe.noise.is_some() {
-            if honest == 0 {
-                let why = "under noise a total covers more sites than may collude: raise min_sites, or win more sites";
-                return Err(invalid(why));
-            }
+        if self.recipe.noise.is_some() && honest == 0 {
+            let why = "under noise a total covers more sites than may collude: raise min_sites, or win more sites";
+            return Err(invalid(why));
         }
         let noise = levels.map(|levels| Shared { levels, honest });
         Ok(SumBounds { step_bits: self.step_bits, noise, ..SumBounds::new(sites, max_rows) })
@@ -370,47 +368,39 @@ mod tests {
 
     #[test]
     fn parameters_outside_their_domain_are_named() {
-        let change = |f: &dyn Fn(&mut PlanSpec)| {
-            let mut w = sample();
-            f(&mut w);
-            w.check().unwrap_err().message
-        };
-        let fcm = |k, m, epsilon, max_rounds| {
-            Recipe::plain(Algorithm::Fcm { m, epsilon, max_rounds }, k, Seeding::Uniform { seed: 0 })
-        };
-        assert!(change(&|w| w.recipe = fcm(3, 1.0, 0.0, 1)).contains("fuzzifier"));
-        assert!(change(&|w| w.recipe = fcm(3, f64::NAN, 0.0, 1)).contains("fuzzifier"));
-        assert!(change(&|w| w.recipe = fcm(3, 2.0, -1.0, 1)).contains("epsilon"));
-        assert!(change(&|w| w.recipe = fcm(3, 2.0, 0.0, 0)).contains("max_rounds"));
-        assert!(!change(&|w| w.recipe = fcm(0, 2.0, 0.0, 1)).is_empty());
-        assert!(change(&|w| w.columns[1].name = "x".into()).contains("twice"));
-        assert!(change(&|w| w.columns[1].upper = 0.0).contains("constant"));
-        assert!(change(&|w| w.columns.clear()).contains("0 columns"));
+        let fcm =
+            |k, m, epsilon, max_rounds| crate::tests::fcm(k, m, epsilon, max_rounds, Seeding::Uniform { seed: 0 });
         let given = |centres: &[Vec<f64>]| {
             let centres = Centres::from_rows(centres).unwrap();
-            let fcm = Algorithm::Fcm { m: 2.0, epsilon: 0.0, max_rounds: 1 };
-            Recipe::plain(fcm, 1, Seeding::Given { centres })
+            crate::tests::fcm(1, 2.0, 0.0, 1, Seeding::Given { centres })
         };
-        assert!(change(&|w| w.recipe = given(&[vec![0.5]])).contains("coordinates"));
-        assert!(change(&|w| w.recipe = given(&[vec![0.5, 0.5], vec![0.1, 0.1]])).contains('2'));
-        assert!(change(&|w| w.sampling = Some(Sampling { share: 1.5, seed: 0 })).contains("share"));
-        assert!(change(&|w| w.step_bits = Some(7)).contains("8 to 62"));
-        assert!(change(&|w| w.step_bits = Some(63)).contains("8 to 62"));
-        assert!(change(&|w| w.recipe.clusters.max = 1_000_000).contains("fit"));
-        assert!(
-            change(&|w| {
-                w.judge = Judge::Intermediary;
-                w.recipe.validity = Validity::everything();
-            })
-            .contains("must not")
-        );
-        assert!(
-            change(&|w| {
-                w.judge = Judge::Intermediary;
-                w.recipe.validity.davies_bouldin.p = 1.0;
-            })
-            .contains("Euclidean distances between centres and no others")
-        );
+        let judged = |w: &mut PlanSpec, validity| (w.judge, w.recipe.validity) = (Judge::Intermediary, validity);
+        let mut of_sums = Validity::basic();
+        of_sums.davies_bouldin.p = 1.0;
+        let table: [(&dyn Fn(&mut PlanSpec), &str); 16] = [
+            (&|w| w.recipe = fcm(3, 1.0, 0.0, 1), "fuzzifier"),
+            (&|w| w.recipe = fcm(3, f64::NAN, 0.0, 1), "fuzzifier"),
+            (&|w| w.recipe = fcm(3, 2.0, -1.0, 1), "epsilon"),
+            (&|w| w.recipe = fcm(3, 2.0, 0.0, 0), "max_rounds"),
+            (&|w| w.recipe = fcm(0, 2.0, 0.0, 1), ""),
+            (&|w| w.columns[1].name = "x".into(), "twice"),
+            (&|w| w.columns[1].upper = 0.0, "constant"),
+            (&|w| w.columns.clear(), "0 columns"),
+            (&|w| w.recipe = given(&[vec![0.5]]), "coordinates"),
+            (&|w| w.recipe = given(&[vec![0.5, 0.5], vec![0.1, 0.1]]), "2"),
+            (&|w| w.sampling = Some(Sampling { share: 1.5, seed: 0 }), "share"),
+            (&|w| w.step_bits = Some(7), "8 to 62"),
+            (&|w| w.step_bits = Some(63), "8 to 62"),
+            (&|w| w.recipe.clusters.max = 1_000_000, "fit"),
+            (&|w| judged(w, Validity::everything()), "must not"),
+            (&|w| judged(w, of_sums), "Euclidean distances between centres and no others"),
+        ];
+        for (change, says) in table {
+            let mut w = sample();
+            change(&mut w);
+            let why = w.check().unwrap_err().message;
+            assert!(!why.is_empty() && why.contains(says), "{says}: {why}");
+        }
     }
 
     #[test]

@@ -425,10 +425,39 @@ pub fn contribute(question: &Question, rows: &dyn Answerer, terms: &Terms<'_>) -
 }
 
 #[cfg(test)]
-mod tests {
+pub(crate) mod tests {
     use super::*;
     use proptest::prelude::*;
-    use veilsum_cluster::{OutOfBox, Prepared, Rows, Scaling, pooled};
+    use veilsum_cluster::{OutOfBox, Prepared, Rows, Scaling, method::Seeding, pooled};
+
+    use crate::{
+        plan::{Column, PlanSpec},
+        tests::{fcm, work},
+    };
+
+    /// Fuzzy c-means in one column from 0 to 1, in its own units.
+    pub(crate) fn line(k: u32, epsilon: f64, max_rounds: u32) -> PlanSpec {
+        let columns = vec![Column { name: "x".into(), lower: 0.0, upper: 1.0 }];
+        let recipe = fcm(k, 2.0, epsilon, max_rounds, Seeding::Uniform { seed: 3 });
+        PlanSpec { columns, scaling: Scaling::None, recipe, ..work(k) }
+    }
+
+    /// A site with these rows.
+    pub(crate) fn site(values: &[f64], domain: &Domain) -> Prepared {
+        let rows = Rows::new(values.to_vec(), domain.columns()).unwrap();
+        Prepared::new(&rows, domain, OutOfBox::Refuse).unwrap()
+    }
+
+    /// What the words of these sites add up to.
+    pub(crate) fn total<'a>(
+        question: &Question,
+        sites: impl IntoIterator<Item = &'a Prepared>,
+        form: SumBounds,
+    ) -> Vec<u64> {
+        let words = |site: &'a Prepared| contribute(question, site, &Terms::everybody(form)).unwrap();
+        let add = |a: Vec<u64>, b| a.iter().zip(b).map(|(a, b): (&u64, u64)| a.wrapping_add(b)).collect();
+        sites.into_iter().map(words).reduce(add).unwrap()
+    }
 
     fn contributed(question: &Question, rows: &Prepared, form: SumBounds) -> Result<Vec<u64>, Failure> {
         contribute(question, rows, &Terms::everybody(form))
@@ -448,26 +477,16 @@ mod tests {
             sites in 3usize..8,
         ) {
             let d = 2;
-            let n = values.len() / d;
             let domain = Domain::new(vec![0.0; d], vec![1.0; d], Scaling::Box).unwrap();
             let centres = Centres::from_rows(&[vec![0.2, 0.3], vec![0.9, 0.5]]).unwrap();
-            let parts: Vec<Prepared> = (0..sites)
-                .map(|s| {
-                    let rows: Vec<f64> = (0..n).filter(|i| i % sites == s).flat_map(|i| values[i * d..(i + 1) * d].to_vec()).collect();
-                    Prepared::new(&Rows::new(rows, d).unwrap(), &domain, OutOfBox::Refuse).unwrap()
-                })
-                .collect();
+            let of = |s: usize| values.chunks_exact(d).skip(s).step_by(sites).collect::<Vec<_>>().concat();
+            let parts: Vec<Prepared> = (0..sites).map(|s| site(&of(s), &domain)).collect();
             let query = Batch::from(Query::fuzzy_validation(centres, 2.0));
             let plain = pooled::totals(&query, &parts).unwrap().values;
             let question = Question::Cluster(query);
             let form = SumBounds::new(sites, 1000);
             let layout = question.layout(&domain, &form).unwrap();
-            let mut sum = vec![0u64; layout.words()];
-            for p in &parts {
-                let v = contributed(&question, p, form).unwrap();
-                sum.iter_mut().zip(v).for_each(|(a, b)| *a = a.wrapping_add(b));
-            }
-            let total = layout.decode(&sum, sites, None).unwrap().values;
+            let total = layout.decode(&total(&question, &parts, form), sites, None).unwrap().values;
             for (a, b) in total.iter().zip(&plain) {
                 prop_assert!((a - b).abs() <= 1e-11, "{} {}", a, b);
             }
@@ -477,7 +496,7 @@ mod tests {
     #[test]
     fn more_rows_than_planned_and_foreign_totals_are_errors() {
         let domain = Domain::new(vec![0.0], vec![1.0], Scaling::Box).unwrap();
-        let rows = Prepared::new(&Rows::new(vec![0.5; 11], 1).unwrap(), &domain, OutOfBox::Refuse).unwrap();
+        let rows = site(&[0.5; 11], &domain);
         let many = contributed(&Question::CountRows, &rows, SumBounds::new(3, 10)).unwrap_err();
         assert!(many.message.contains("more rows than the 10"), "{many}");
         assert!(contributed(&Question::CountRows, &rows, SumBounds::new(3, 11)).is_ok());

@@ -181,30 +181,26 @@ impl Replay {
 
 #[cfg(test)]
 mod tests {
-    use veilsum_cluster::{Algorithm, Centres, OutOfBox, Prepared, Rows, Scaling, method::Seeding};
+    use veilsum_cluster::Centres;
 
     use super::*;
-    use crate::{plan::Judge, question, tests as testing};
+    use crate::{
+        plan::Judge,
+        question::tests::{line, site, total},
+        tests as testing,
+    };
 
     /// A copy that has been given the first `totals` totals, or all of them, over three sites of six rows.
     fn copy(judge: Judge, min_total_rows: u64, totals: usize) -> Replay {
-        let algorithm = Algorithm::Fcm { m: 2.0, epsilon: 0.0, max_rounds: 3 };
-        let columns = vec![crate::plan::Column { name: "x".into(), lower: 0.0, upper: 1.0 }];
-        let mut work = PlanSpec::plain(columns, algorithm, 2, Seeding::Uniform { seed: 3 });
-        (work.scaling, work.judge) = (Scaling::None, judge);
+        let work = PlanSpec { judge, ..line(2, 0.0, 3) };
         let (roster, _) = testing::kit(3);
         let terms = Terms { min_total_rows, ..testing::terms(&roster, &work) };
         let form = SumBounds::of(&work, &terms, 3).unwrap();
-        let rows = Rows::new(vec![0.1, 0.12, 0.15, 0.8, 0.85, 0.9], 1).unwrap();
-        let site = Prepared::new(&rows, &work.domain().unwrap(), OutOfBox::Refuse).unwrap();
+        let site = site(&[0.1, 0.12, 0.15, 0.8, 0.85, 0.9], &work.domain().unwrap());
         let mut replay = Replay::new(Arc::new(roster), Arc::new(terms), Arc::new(work)).unwrap();
         for _ in 0..totals {
-            let Turn::Ask(question, layout) = replay.session.turn() else { break };
-            let (question, mut total) = (question.clone(), vec![0u64; layout.words()]);
-            for _ in 0..3 {
-                let words = question::contribute(&question, &site, &question::Terms::everybody(form)).unwrap();
-                total.iter_mut().zip(words).for_each(|(t, w)| *t = t.wrapping_add(w));
-            }
+            let Turn::Ask(question, _) = replay.session.turn() else { break };
+            let total = total(&question.clone(), [&site; 3], form);
             replay.take(&total, &[0, 1, 2]).unwrap();
         }
         replay

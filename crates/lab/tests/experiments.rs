@@ -1,21 +1,14 @@
 //! The quick form of every experiment, as continuous integration runs it: no target is missed.
 
+use std::path::PathBuf;
+
 use veilsum_lab::experiments::{self, Settings, papers};
 use veilsum_testkit::data::shared;
 
-/// Over sets that the experiment makes.
-fn generated(name: &str) {
-    quick(name, Settings { data: None, quick: true });
-}
-
-/// Over the papers' own data sets.
-fn published(name: &str) {
-    quick(name, Settings { data: Some(shared().join("data")), quick: true });
-}
-
-fn quick(name: &str, settings: Settings) {
-    let experiment = experiments::find(name).expect("an experiment of this name");
-    let report = experiment.run(&settings).unwrap_or_else(|error| panic!("{name}: {error}"));
+fn quick(name: &str, data: Option<PathBuf>) {
+    let name = name.replace('_', "-");
+    let experiment = experiments::find(&name).expect("an experiment of this name");
+    let report = experiment.run(&Settings { data, quick: true }).unwrap_or_else(|error| panic!("{name}: {error}"));
     let text = experiments::text(&report);
     println!("{text}");
     assert!(report.targets() > 0, "{name} has no target");
@@ -29,47 +22,22 @@ fn quick(name: &str, settings: Settings) {
     assert!(!printed || drawn.iter().any(|svg| svg.contains("paper")), "{name} draws no number of its paper");
 }
 
-#[test]
-fn defaults() {
-    generated("defaults");
+/// Over sets that the experiment makes.
+macro_rules! generated {
+    ($($name:ident)*) => { $(#[test] fn $name() { quick(stringify!($name), None); })* };
 }
 
-#[test]
-fn noisy_defaults() {
-    generated("noisy-defaults");
+/// Over the papers' own data sets.
+macro_rules! published {
+    ($($name:ident)*) => {
+        $(fn $name() { quick(stringify!($name), Some(shared().join("data"))); })*
+        veilsum_testkit::with_data!($($name),*);
+    };
 }
 
-#[test]
-fn ffcm() {
-    generated("ffcm");
-}
-
-#[test]
-fn motivational() {
-    generated("motivational");
-}
-
-/// Generated sets are not near enough: with ten sites of them one average ends elsewhere.
-fn g2() {
-    published("g2");
-}
-
-fn bank() {
-    published("bank");
-}
-
-fn federated_fcm() {
-    published("federated-fcm");
-}
-
-fn ffcf() {
-    published("ffcf");
-}
-
-#[test]
-fn fkm() {
-    generated("fkm");
-}
+generated!(defaults noisy_defaults ffcm motivational fkm);
+// Of g2 generated sets are not near enough: with ten sites of them one average ends elsewhere.
+published!(bank federated_fcm ffcf g2);
 
 #[test]
 fn names_are_unique_and_found() {
@@ -78,5 +46,3 @@ fn names_are_unique_and_found() {
     }
     assert!(experiments::find("no such").is_none());
 }
-
-veilsum_testkit::with_data!(bank, federated_fcm, ffcf, g2);

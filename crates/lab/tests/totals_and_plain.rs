@@ -4,7 +4,7 @@
 use proptest::prelude::*;
 use veilsum_cluster::method::{Candidates, Seeding, Stage, Stop};
 use veilsum_cluster::offline::kmeans::weighted_lloyd;
-use veilsum_cluster::query::{FeatureParams, LocalSteps};
+use veilsum_cluster::query::LocalSteps;
 use veilsum_cluster::random::Stream;
 use veilsum_cluster::{
     Algorithm, Centres, Domain, Error, Method, Outcome, Prepared, Recipe, Rows, Run, Scaling, Step, Totals, pooled,
@@ -211,21 +211,9 @@ proptest! {
     }
 }
 
+/// Every method but fuzzy c-means itself.
 fn all_algorithms() -> Vec<Algorithm> {
-    let (epsilon, max_rounds, local) = (1e-6, 40, LocalSteps { most: 100, epsilon: 1e-6 });
-    vec![
-        Algorithm::FfcmAvg1 { m: 2.0, epsilon, max_rounds, local, powers: false },
-        Algorithm::FfcmAvg1 { m: 1.1, epsilon, max_rounds, local, powers: true },
-        Algorithm::FfcmAvg2 { m: 2.0, epsilon, max_rounds, local },
-        Algorithm::Fkm { epsilon, max_rounds, min_rows: 2, local_steps: 2, finish: 5 },
-        Algorithm::Kmeans { epsilon, max_rounds },
-        ffcf(),
-    ]
-}
-
-fn ffcf() -> Algorithm {
-    let features = FeatureParams { min: 2, max: 10, tau: 1.0, m: 2.0 };
-    Algorithm::Ffcf { m: 2.0, features, anchors: 8, merge: true }
+    veilsum_testkit::methods::all().split_off(1)
 }
 
 fn from_totals() -> Seeding {
@@ -263,27 +251,18 @@ fn clumps() -> Vec<Rows> {
     vec![site(&[0, 1, 2]), site(&[1, 2]), site(&[2])]
 }
 
-fn sensible(outcome: &Outcome) {
-    let finite = |values: &[f64]| values.iter().all(|x| x.is_finite());
-    let mass: Vec<f64> = outcome.clusters.mass.iter().flatten().copied().collect();
-    assert!(finite(outcome.centres.as_slice()) && finite(&mass));
-    assert!(!outcome.objective.is_nan() && !outcome.indices.fuzzy_davies_bouldin.is_nan());
-}
-
-fn run(mut run: Run, sites: &[Prepared]) -> Outcome {
-    let outcome = pooled::plain_federated(&mut run, sites).unwrap();
-    sensible(&outcome);
-    outcome
+fn run(algorithm: Algorithm, start: &Centres, sites: &[Rows]) -> Outcome {
+    let mut run = begin(algorithm, start, sites.len() as u32);
+    pooled::plain_federated(&mut run, &prepare_all(sites, &domain())).unwrap()
 }
 
 #[test]
 fn every_method_finds_three_clumps() {
     let start = Centres::from_rows(&[vec![-2.0, -2.0], vec![-0.5, 2.0], vec![2.0, 0.5]]).unwrap();
-    let sites = prepare_all(&clumps(), &domain());
     for algorithm in all_algorithms() {
         let by_index = matches!(algorithm, Algorithm::FfcmAvg1 { .. });
         let name = algorithm.name();
-        let outcome = run(begin(algorithm, &start, 3), &sites);
+        let outcome = run(algorithm, &start, &clumps());
         assert!(outcome.converged, "{name}");
         // Means by index mix centres that moved elsewhere at sites without their cluster.
         if !by_index {
@@ -298,38 +277,11 @@ fn every_method_finds_three_clumps() {
 
 #[test]
 fn an_empty_site_changes_nothing() {
-    let mut sites = clumps();
-    let start = three_centres();
-    let without: Vec<Outcome> = all_algorithms()
-        .into_iter()
-        .map(|algorithm| run(begin(algorithm, &start, 3), &prepare_all(&sites, &domain())))
-        .collect();
-    sites.insert(1, Rows::new(vec![], 2).unwrap());
-    let sites = prepare_all(&sites, &domain());
-    for (algorithm, known) in all_algorithms().into_iter().zip(without) {
-        let found = run(begin(algorithm, &start, 4), &sites);
+    let mut with_none = clumps();
+    with_none.insert(1, Rows::new(vec![], 2).unwrap());
+    for algorithm in all_algorithms() {
+        let [found, known] = [&with_none, &clumps()].map(|sites| run(algorithm.clone(), &three_centres(), sites));
         assert_eq!((found.centres, found.clusters, found.rounds), (known.centres, known.clusters, known.rounds));
-    }
-}
-
-#[test]
-fn duplicates_constant_columns_and_more_clusters_than_rows() {
-    let same = Rows::new(vec![1.0; 16], 2).unwrap();
-    let flat = Rows::new((0..10).flat_map(|i| [f64::from(i) / 4.0, 2.0]).collect(), 2).unwrap();
-    let one = Rows::new(vec![0.5, -0.5], 2).unwrap();
-    let coincident = Centres::from_rows(&[vec![1.0, 1.0], vec![1.0, 1.0], vec![1.0, 2.0]]).unwrap();
-    for sites in [vec![same.clone(), same.clone()], vec![flat.clone(), one.clone()], vec![one.clone(), same, one, flat]]
-    {
-        let sites = prepare_all(&sites, &domain());
-        for start in [three_centres(), coincident.clone()] {
-            for algorithm in all_algorithms() {
-                // Too few distinct rows for three anchors or three feature vectors is a plain error, not a panic.
-                match pooled::plain_federated(&mut begin(algorithm, &start, sites.len() as u32), &sites) {
-                    Ok(outcome) => sensible(&outcome),
-                    Err(error) => assert!(matches!(error, Error::TooFewAnchors { .. }), "{error}"),
-                }
-            }
-        }
     }
 }
 
@@ -366,7 +318,7 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(200))]
     #[test]
     fn no_totals_whatever_make_a_method_panic(
-        which in 0usize..6,
+        which in 0usize..8,
         rows in prop::option::of(0u64..100),
         entries in prop::collection::vec(prop_oneof![
             4 => 0.0f64..20.0,

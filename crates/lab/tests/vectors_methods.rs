@@ -11,27 +11,19 @@ use veilsum_cluster::query::{FeatureParams, LocalMeans, LocalSteps};
 use veilsum_cluster::random::Stream;
 use veilsum_cluster::{Algorithm, Batch, Centres, Domain, Query, Recipe, Rows, Scaling, pooled};
 use veilsum_lab::comparison::{central, ffcf, fkm, kfed};
-use veilsum_testkit::data::{json, max_difference, prepare, prepare_all};
+use veilsum_lab::experiments::legacy::RandomState;
+use veilsum_testkit::data::{clients as sites, json, max_difference, numbers, prepare, prepare_all};
 
 fn number(value: &Value) -> f64 {
     value.as_f64().expect("a number")
 }
 
-fn list(value: &Value) -> Vec<f64> {
-    value.as_array().expect("a list").iter().map(number).collect()
-}
-
 fn table(value: &Value) -> Vec<Vec<f64>> {
-    value.as_array().expect("rows").iter().map(list).collect()
+    value.as_array().expect("rows").iter().map(numbers).collect()
 }
 
 fn centres(value: &Value) -> Centres {
     Centres::from_rows(&table(value)).expect("centres")
-}
-
-fn sites(vectors: &Value) -> Vec<Rows> {
-    let rows = |value: &Value| Rows::new(table(value).concat(), 2).expect("rows");
-    vectors["clients"].as_array().expect("sites").iter().map(rows).collect()
 }
 
 fn stream() -> Stream {
@@ -54,10 +46,10 @@ fn same(found: &[f64], known: &[f64]) {
 #[track_caller]
 fn same_features(found: &[Feature], known: &Value) {
     let ls: Vec<f64> = found.iter().flat_map(|feature| feature.ls.clone()).collect();
-    same(&ls, &table(&known["LS"]).concat());
-    same(&found.iter().map(|feature| feature.ss).collect::<Vec<_>>(), &list(&known["SS"]));
-    same(&found.iter().map(|feature| feature.m).collect::<Vec<_>>(), &list(&known["M"]));
-    same(&found.iter().map(|feature| feature.n).collect::<Vec<_>>(), &list(&known["N"]));
+    same(&ls, &numbers(&known["LS"]));
+    same(&found.iter().map(|feature| feature.ss).collect::<Vec<_>>(), &numbers(&known["SS"]));
+    same(&found.iter().map(|feature| feature.m).collect::<Vec<_>>(), &numbers(&known["M"]));
+    same(&found.iter().map(|feature| feature.n).collect::<Vec<_>>(), &numbers(&known["N"]));
 }
 
 const FEW: FeatureParams = FeatureParams { min: 5, max: 20, tau: 1.0, m: 2.0 };
@@ -76,7 +68,7 @@ fn feature_vectors_by_both_rules() {
 fn weighted_fuzzy_c_means() {
     let vectors = json("method_vectors.json");
     let known = &vectors["wfcm"];
-    let (points, weights) = (centres(&known["centres_in"]), list(&known["weights"]));
+    let (points, weights) = (centres(&known["centres_in"]), numbers(&known["weights"]));
     let fit = wfcm(&points, &weights, &centres(&known["start"]), 2.0, 1e-10, 100_000);
     assert!(fit.converged);
     same(fit.centres.as_slice(), centres(&known["V"]).as_slice());
@@ -90,8 +82,8 @@ fn weighted_lloyd_on_local_means() {
     let (mut means, mut sizes) = (Vec::new(), Vec::new());
     for (site, rows) in sites(&vectors).iter().enumerate() {
         let local = fkm::client_step(rows, &global, 2, 1);
-        same(&local.means.concat(), &table(&step["means"][site]).concat());
-        assert_eq!(local.sizes, list(&step["sizes"][site]));
+        same(&local.means.concat(), &numbers(&step["means"][site]));
+        assert_eq!(local.sizes, numbers(&step["sizes"][site]));
         means.extend(local.means);
         sizes.extend(local.sizes);
     }
@@ -99,7 +91,7 @@ fn weighted_lloyd_on_local_means() {
     let fit = weighted_lloyd(&points, &sizes, &centres(&known["start"]), 300);
     same(fit.centres.as_slice(), centres(&known["C"]).as_slice());
     same(&[fit.objective], &[number(&known["objective"])]);
-    assert_eq!(fit.labels.iter().map(|label| *label as f64).collect::<Vec<_>>(), list(&known["labels"]));
+    assert_eq!(fit.labels.iter().map(|label| *label as f64).collect::<Vec<_>>(), numbers(&known["labels"]));
     assert_eq!(u64::from(fit.iterations), known["iterations"].as_u64().expect("a count"));
 }
 
@@ -112,7 +104,7 @@ fn aligned_means_as_totals() {
     for (site, rows) in sites(&vectors).iter().enumerate() {
         let batch = Batch::from(Query::LocalMeans(question.clone()));
         let found = pooled::totals(&batch, &[prepare(rows, &wide())]).expect("totals").values;
-        let (means, sizes) = (table(&step["means"][site]), list(&step["sizes"][site]));
+        let (means, sizes) = (table(&step["means"][site]), numbers(&step["sizes"][site]));
         let mut expected = vec![0.0; 12];
         for ((at, mean), size) in near[site].iter().zip(&means).zip(&sizes) {
             expected[*at] = *size;
@@ -196,7 +188,6 @@ fn ffcf_table_1() {
         ("C3C4Lin3", 0.621793, 17.096831),
         ("C3C4Lin", 0.614301, 17.105419),
     ];
-    assert_eq!(numpy::permutation(0, 10), [2, 8, 4, 9, 1, 6, 7, 3, 0, 5]);
     let params = FeatureParams { min: 5, max: 100, tau: 1.0, m: 2.0 };
     for (name, within, outside) in known {
         let text = std::fs::read_to_string(shared.join(format!("data/ffcf/{name}.csv"))).expect("data set");
@@ -214,13 +205,13 @@ fn ffcf_table_1() {
         let training = |(_, values): &(String, Vec<f64>)| {
             let n = values.len() / 2;
             let test = (0.33 * n as f64).ceil() as usize;
-            let order = numpy::permutation(0, n);
+            let order = RandomState::new(0).permutation(n);
             let rows = order[test..].iter().flat_map(|at| values[2 * at..2 * at + 2].to_vec()).collect();
             Rows::new(rows, 2).expect("rows")
         };
         let sites: Vec<Rows> = sites.iter().map(training).collect();
         let first = |n: usize| {
-            let mut draws = numpy::Pcg64::seeded(42);
+            let mut draws = Pcg64::OF_SEED_42;
             let mut u = Array2::from_shape_simple_fn((n, 4), || draws.unit());
             for mut row in u.rows_mut() {
                 let sum = row.sum();
@@ -244,124 +235,26 @@ fn ffcf_table_1() {
     }
 }
 
-/// The random numbers of the authors' libraries, from their published recipes.
-mod numpy {
-    /// `RandomState(seed).permutation(n)`: MT19937 (Matsumoto & Nishimura 1998), Fisher & Yates by masked rejection.
-    pub(crate) fn permutation(seed: u32, n: usize) -> Vec<usize> {
-        let mut twister = Twister::seeded(seed);
-        let mut items: Vec<usize> = (0..n).collect();
-        for i in (1..n).rev() {
-            let mask = (i as u32).next_power_of_two().max(1);
-            let mask = if mask > i as u32 { mask - 1 } else { 2 * mask - 1 };
-            let j = loop {
-                let draw = twister.next() & mask;
-                if draw as usize <= i {
-                    break draw as usize;
-                }
-            };
-            items.swap(i, j);
-        }
-        items
+/// NumPy's `default_rng(42).random()`: PCG64 XSL-RR (O'Neill 2014), in the state that NumPy begins with.
+struct Pcg64(u128);
+
+impl Pcg64 {
+    const OF_SEED_42: Self = Self(274_674_114_334_540_486_603_088_602_300_644_985_544);
+
+    fn unit(&mut self) -> f64 {
+        const FACTOR: u128 = (2_549_297_995_355_413_924 << 64) | 4_865_540_595_714_422_341;
+        const INCREMENT: u128 = 332_724_090_758_049_132_448_979_897_138_935_081_983;
+        self.0 = self.0.wrapping_mul(FACTOR).wrapping_add(INCREMENT);
+        let word = ((self.0 >> 64) as u64 ^ self.0 as u64).rotate_right((self.0 >> 122) as u32);
+        (word >> 11) as f64 / (1u64 << 53) as f64
     }
+}
 
-    struct Twister {
-        state: [u32; 624],
-        at: usize,
-    }
-
-    impl Twister {
-        fn seeded(seed: u32) -> Self {
-            let mut state = [0; 624];
-            state[0] = seed;
-            for i in 1..624 {
-                let last: u32 = state[i - 1];
-                state[i] = 1_812_433_253u32.wrapping_mul(last ^ (last >> 30)).wrapping_add(i as u32);
-            }
-            Self { state, at: 624 }
-        }
-
-        fn next(&mut self) -> u32 {
-            if self.at == 624 {
-                for i in 0..624 {
-                    let y = (self.state[i] & 0x8000_0000) | (self.state[(i + 1) % 624] & 0x7fff_ffff);
-                    let twist = if y & 1 == 1 { 0x9908_b0df } else { 0 };
-                    self.state[i] = self.state[(i + 397) % 624] ^ (y >> 1) ^ twist;
-                }
-                self.at = 0;
-            }
-            let mut y = self.state[self.at];
-            self.at += 1;
-            y ^= y >> 11;
-            y ^= (y << 7) & 0x9d2c_5680;
-            y ^= (y << 15) & 0xefc6_0000;
-            y ^ (y >> 18)
-        }
-    }
-
-    /// `default_rng(seed)`: PCG64 XSL-RR (O'Neill 2014) behind a SeedSequence.
-    pub(crate) struct Pcg64 {
-        state: u128,
-        increment: u128,
-    }
-
-    impl Pcg64 {
-        pub(crate) fn seeded(seed: u32) -> Self {
-            let words = seed_words(seed);
-            let pair = |at: usize| u128::from(words[at]) | (u128::from(words[at + 1]) << 32);
-            let [a, b, c, d] = [pair(0), pair(2), pair(4), pair(6)];
-            let mut own = Self { state: 0, increment: (((c << 64) | d) << 1) | 1 };
-            own.step();
-            own.state = own.state.wrapping_add((a << 64) | b);
-            own.step();
-            own
-        }
-
-        fn step(&mut self) {
-            const FACTOR: u128 = (2_549_297_995_355_413_924 << 64) | 4_865_540_595_714_422_341;
-            self.state = self.state.wrapping_mul(FACTOR).wrapping_add(self.increment);
-        }
-
-        /// `random()`.
-        pub(crate) fn unit(&mut self) -> f64 {
-            self.step();
-            let folded = ((self.state >> 64) as u64) ^ (self.state as u64);
-            let word = folded.rotate_right((self.state >> 122) as u32);
-            (word >> 11) as f64 / (1u64 << 53) as f64
-        }
-    }
-
-    /// `SeedSequence(seed).generate_state(8)`.
-    fn seed_words(seed: u32) -> [u32; 8] {
-        let mut factor = 0x43b0_d7e5u32;
-        let mut scrambled = |value: u32| {
-            let value = value ^ factor;
-            factor = factor.wrapping_mul(0x931e_8875);
-            let value = value.wrapping_mul(factor);
-            value ^ (value >> 16)
-        };
-        let mut pool = [seed, 0, 0, 0].map(&mut scrambled);
-        for from in 0..4 {
-            for to in (0..4).filter(|to| *to != from) {
-                let other = scrambled(pool[from]);
-                let mixed = 0xca01_f9ddu32.wrapping_mul(pool[to]).wrapping_sub(0x4973_f715u32.wrapping_mul(other));
-                pool[to] = mixed ^ (mixed >> 16);
-            }
-        }
-        let mut factor = 0x8b51_f9ddu32;
-        std::array::from_fn(|i| {
-            let value = pool[i % 4] ^ factor;
-            factor = factor.wrapping_mul(0x58f3_8ded);
-            let value = value.wrapping_mul(factor);
-            value ^ (value >> 16)
-        })
-    }
-
-    #[test]
-    fn first_numbers() {
-        let mut draws = Pcg64::seeded(42);
-        for known in [0.773_956_05, 0.438_878_44, 0.858_597_92] {
-            assert!((draws.unit() - known).abs() < 1e-8);
-        }
+#[test]
+fn first_numbers() {
+    let mut draws = Pcg64::OF_SEED_42;
+    for known in [0.773_956_05, 0.438_878_44, 0.858_597_92] {
+        assert!((draws.unit() - known).abs() < 1e-8);
     }
 }
 

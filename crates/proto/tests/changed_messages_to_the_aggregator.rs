@@ -111,7 +111,7 @@ fn every_field_changed_under_a_true_signature() {
             found.add(format!("{:?}", p.kind), outcome(&mut fed(Some((place, bytes)))), name);
         }
     }
-    found.is_known();
+    found.must_be_known();
 }
 
 /// Sites of the small runs, of which one lies.
@@ -164,7 +164,7 @@ fn every_cut_tail_kind_signer_and_session() {
             found.add(format!("{:?}", p.kind), outcome, name);
         }
     }
-    found.is_known();
+    found.must_be_known();
 }
 
 #[test]

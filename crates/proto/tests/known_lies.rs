@@ -16,7 +16,7 @@ impl Found {
 
     /// Every lie has the outcome that is written down, and no lie is written down that nobody told.
     #[track_caller]
-    pub(crate) fn is_known(self) {
+    pub(crate) fn must_be_known(self) {
         let line = |((message, outcome), lies): (&(String, String), &BTreeSet<String>)| {
             let lies: Vec<&str> = lies.iter().map(String::as_str).collect();
             format!("{} | {message} | {outcome} | {}", self.0, lies.join("; "))

@@ -94,6 +94,26 @@ pub fn json(file: &str) -> serde_json::Value {
     serde_json::from_str(&text).expect("JSON")
 }
 
+/// All numbers of nested lists, in their order.
+///
+/// # Panics
+/// Where something else stands among them.
+pub fn numbers(value: &serde_json::Value) -> Vec<f64> {
+    match value {
+        serde_json::Value::Array(items) => items.iter().flat_map(numbers).collect(),
+        number => vec![number.as_f64().expect("a number")],
+    }
+}
+
+/// The rows of the three sites of `method_vectors.json`.
+///
+/// # Panics
+/// Where there are none.
+pub fn clients(vectors: &serde_json::Value) -> Vec<Rows> {
+    let rows = |client| Rows::new(numbers(client), 2).expect("rows");
+    vectors["clients"].as_array().expect("sites").iter().map(rows).collect()
+}
+
 /// Deals the rows out to `sites` sites like cards.
 pub fn split(rows: &Rows, sites: usize) -> Vec<Rows> {
     let hand = |site: usize| rows.iter().skip(site).step_by(sites).flatten().copied().collect();

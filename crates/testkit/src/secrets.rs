@@ -16,6 +16,9 @@ enum Entry {
     Burned { context: Hash, deck: u32, slot: u16 },
 }
 
+/// Name, sites, what they are known by, versions.
+type Block = (Hash, Vec<u16>, Vec<Hash>, Vec<u32>);
+
 /// All that a site keeps secret of one deck.
 #[derive(Serialize, Deserialize)]
 pub struct Secrets {
@@ -25,8 +28,7 @@ pub struct Secrets {
     pub directory: Hash,
     pub threshold: u16,
     pub members: Vec<u16>,
-    /// Name, sites, what they are known by, versions.
-    pub blocks: Vec<(Hash, Vec<u16>, Vec<Hash>, Vec<u32>)>,
+    pub blocks: Vec<Block>,
     pub first: u16,
     /// At the site's own place its noise secret.
     pub pairs: Vec<[u8; 32]>,

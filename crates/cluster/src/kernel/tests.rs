@@ -170,24 +170,3 @@ fn many_chunks_add_up_in_order() {
     let (fast, plain) = (fuzzy_validation(&packed, &centres, 2.0), reference::fuzzy_validation(&rows, &centres, 2.0));
     assert!((fast.unwrap().objective / plain.objective - 1.0).abs() < 1e-12);
 }
-
-/// Prints the time of each level; run by hand.
-#[test]
-#[ignore = "prints times for people and asserts nothing: a time is no test"]
-fn speed_of_each_level() {
-    let mut stream = crate::random::Stream::new(5, b"veilsum kernel test v1  ");
-    let rows = Rows::new((0..200_000 * 16).map(|_| stream.unit()).collect(), 16).unwrap();
-    let centres = Centres::new(10, 16, (0..160).map(|_| stream.unit()).collect()).unwrap();
-    let packed = Packed::new(&rows);
-    let pool = rayon::ThreadPoolBuilder::new().num_threads(1).build().unwrap();
-    pool.install(|| {
-        for level in wide_levels().into_iter().chain([narrow_level()]) {
-            let time = |_| {
-                let start = std::time::Instant::now();
-                std::hint::black_box(fuzzy_sums_at(level, &packed, &centres, 2.0).unwrap());
-                start.elapsed().as_secs_f64() * 1e9 / 200_000.0
-            };
-            println!("{level:?}: {:.1} ns a row", (0..30).map(time).fold(f64::INFINITY, f64::min));
-        }
-    });
-}

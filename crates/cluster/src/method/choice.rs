@@ -223,12 +223,11 @@ pub fn kneedle(curve: &[(f64, f64)], sensitivity: f64) -> Option<usize> {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn curve(values: &[f64]) -> Vec<CurvePoint> {
-        let point = |(i, value): (usize, &f64)| CurvePoint {
-            k: i as u32 + 2,
+impl CurvePoint {
+    /// These values of fuzzy Davies-Bouldin from K = 2.
+    pub(crate) fn curve(values: &[f64]) -> Vec<Self> {
+        let point = |(k, value): (u32, &f64)| CurvePoint {
+            k,
             restart: 0,
             indices: Indices { fuzzy_davies_bouldin: *value, ..Indices::default() },
             objective: 1.0,
@@ -236,7 +235,16 @@ mod tests {
             converged: true,
             collapsed: false,
         };
-        values.iter().enumerate().map(point).collect()
+        (2..).zip(values).map(point).collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn curve(values: &[f64]) -> Vec<CurvePoint> {
+        CurvePoint::curve(values)
     }
 
     #[test]

@@ -246,7 +246,7 @@ impl Levels {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{Algorithm, Batch, Centres, OutOfBox, Prepared, Recipe, Rows, Scaling, answer, method::Seeding};
+    use crate::{Algorithm, Batch, Centres, Prepared, Recipe, Scaling, answer, method::Seeding};
     use proptest::prelude::*;
 
     fn domain(d: usize) -> Domain {
@@ -262,9 +262,7 @@ mod tests {
 
     /// Of one row, the blocks of a query in the Euclidean norm.
     fn influence(query: &Query, x: &[f64]) -> Vec<f64> {
-        let rows = Rows::new(x.to_vec(), x.len()).unwrap();
-        let prepared = Prepared::new(&rows, &domain(x.len()), OutOfBox::Refuse).unwrap();
-        let found = answer(&Batch::from(query.clone()), &prepared).unwrap().values;
+        let found = answer(&Batch::from(query.clone()), &Prepared::known(x, &domain(x.len()))).unwrap().values;
         let mut rest = found.as_slice();
         let mut norm = |len: usize| {
             let (head, tail) = rest.split_at(len);

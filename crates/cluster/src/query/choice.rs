@@ -147,8 +147,8 @@ pub fn elbow_alone(curve: &[(u32, f64)]) -> Option<u32> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::Scaling;
     use crate::random::Stream;
-    use crate::{OutOfBox, Rows, Scaling};
 
     fn choice() -> LocalChoice {
         let local = LocalSteps { most: 200, epsilon: 1e-6 };
@@ -161,11 +161,10 @@ mod tests {
         let site = |clumps: &[[f64; 2]]| {
             let mut stream = Stream::new(4, b"veilsum test stream     ");
             let rows = clumps.iter().flat_map(|c| std::iter::repeat_n(c, 30)).flatten();
-            let rows = rows.map(|x| x + 0.04 * (stream.unit() - 0.5)).collect();
-            Prepared::new(&Rows::new(rows, 2).unwrap(), &domain, OutOfBox::Refuse).unwrap()
+            Prepared::known(&rows.map(|x| x + 0.04 * (stream.unit() - 0.5)).collect::<Vec<_>>(), &domain)
         };
         let (two, three) = (site(&[[0.1, 0.1], [0.9, 0.9]]), site(&[[0.1, 0.1], [0.9, 0.9], [0.1, 0.9]]));
-        let nobody = Prepared::new(&Rows::new(vec![], 2).unwrap(), &domain, OutOfBox::Refuse).unwrap();
+        let nobody = Prepared::known(&[], &domain);
         assert_eq!(choice().answer(&two, &Form::PLAIN).unwrap().into_plain(), [1.0, 0.0, 0.0, 0.0]);
         assert_eq!(choice().answer(&three, &Form::PLAIN).unwrap().into_plain(), [0.0, 1.0, 0.0, 0.0]);
         assert_eq!(choice().answer(&nobody, &Form::PLAIN).unwrap().into_plain(), [0.0; 4]);
@@ -177,35 +176,18 @@ mod tests {
     /// Curves of sites of the framework paper: five Gaussians (its Table 1), and bank clerks by job, whose elbows it reads at 5, 4, 3.
     #[test]
     fn an_elbow_is_read_by_rule() {
-        let curve = |values: &[f64]| -> Vec<(u32, f64)> { (2..).zip(values.iter().copied()).collect() };
-        assert_eq!(elbow_alone(&curve(&[0.6426, 0.7289, 1.0637, 0.9260])), Some(2));
-        assert_eq!(elbow_alone(&curve(&[0.954, 0.776, 0.655, 0.516, 0.469, 0.481, 0.424, 0.385])), Some(5));
-        assert_eq!(elbow_alone(&curve(&[1.098, 0.714, 0.547, 0.589, 0.499, 0.451, 0.484, 0.441])), Some(4));
-        assert_eq!(elbow_alone(&curve(&[0.837, 0.589, 0.686, 0.695, 0.581, 0.512, 0.569, 0.597])), Some(3));
-        // Nothing lies below a line, or there is no line.
-        assert_eq!(elbow_alone(&curve(&[1.0, 0.9, 0.7, 0.4])), Some(5));
-        assert_eq!(elbow_alone(&curve(&[1.0, 0.9])), Some(3));
-        assert_eq!(elbow_alone(&curve(&[1.0])), Some(2));
-        assert_eq!(elbow_alone(&[]), None);
-    }
-
-    #[test]
-    fn what_is_asked_is_bounded() {
-        let domain = Domain::new(vec![0.0], vec![1.0], Scaling::Box).unwrap();
-        assert_eq!(choice().check(&domain), Ok(()));
-        let steps = |most, epsilon| LocalChoice { local: LocalSteps { most, epsilon }, ..choice() };
-        for bad in [
-            LocalChoice { min: 1, ..choice() },
-            LocalChoice { min: 6, ..choice() },
-            LocalChoice { most: 65, ..choice() },
-            LocalChoice { m: 1.0, ..choice() },
-            LocalChoice { starts: 0, ..choice() },
-            LocalChoice { starts: 17, ..choice() },
-            steps(0, 0.0),
-            steps(1001, 0.0),
-            steps(1, f64::NAN),
+        for (values, k) in [
+            (&[0.6426, 0.7289, 1.0637, 0.9260][..], Some(2)),
+            (&[0.954, 0.776, 0.655, 0.516, 0.469, 0.481, 0.424, 0.385], Some(5)),
+            (&[1.098, 0.714, 0.547, 0.589, 0.499, 0.451, 0.484, 0.441], Some(4)),
+            (&[0.837, 0.589, 0.686, 0.695, 0.581, 0.512, 0.569, 0.597], Some(3)),
+            // Nothing lies below a line, or there is no line.
+            (&[1.0, 0.9, 0.7, 0.4], Some(5)),
+            (&[1.0, 0.9], Some(3)),
+            (&[1.0], Some(2)),
+            (&[], None),
         ] {
-            assert!(bad.check(&domain).is_err(), "{bad:?}");
+            assert_eq!(elbow_alone(&(2..).zip(values.iter().copied()).collect::<Vec<_>>()), k, "{values:?}");
         }
     }
 }

@@ -32,12 +32,12 @@ impl Family for Missing {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{Batch, OutOfBox, Query, Rows, Scaling, answer};
+    use crate::{Batch, Query, Scaling, answer};
 
     #[test]
     fn parts_add_up_and_nobody_who_says_nothing_lacks_a_value() {
         let domain = Domain::new(vec![0.0, 0.0], vec![1.0, 1.0], Scaling::None).unwrap();
-        let site = || Prepared::new(&Rows::new(vec![0.5, 0.5], 2).unwrap(), &domain, OutOfBox::Refuse).unwrap();
+        let site = || Prepared::known(&[0.5, 0.5], &domain);
         let asked = |rows: &Prepared| answer(&Batch::from(Query::from(Missing {})), rows).unwrap().values;
         assert_eq!(asked(&site()), [0.0, 0.0]);
         let mut all = site().with_missing(vec![3, 0]).unwrap();

@@ -244,14 +244,64 @@ mod tests {
         Domain::new(vec![-2.0, 0.0], vec![1.0, 4.0], Scaling::None).unwrap()
     }
 
+    /// Every field of every question has its limits: the first of each list is answered, the others are not.
     #[test]
-    fn a_query_is_checked_against_the_box() {
-        let centres = Centres::from_rows(&[vec![0.0, 0.0]]).unwrap();
-        for m in [1.0, 0.5, f64::NAN, f64::INFINITY] {
-            assert_eq!(Query::fuzzy_sums(centres.clone(), m).check(&domain()), Err(Error::Fuzzifier));
+    fn what_is_asked_is_bounded() {
+        let (centres, wide) = (Centres::known(vec![[0.0, 0.0]]), Centres::known(vec![[0.0; 3]]));
+        let steps = |most, epsilon| LocalSteps { most, epsilon };
+        let bad_steps = [steps(0, 0.0), steps(1001, 0.0), steps(1, f64::NAN), steps(1, -1.0), steps(1, f64::INFINITY)];
+        let many = |one: &dyn Fn(LocalSteps) -> Query| bad_steps.map(one).to_vec();
+        let sums = |m| Query::fuzzy_sums(centres.clone(), m);
+        let fuzzy =
+            |m, local| -> Query { LocalFuzzy { centres: centres.clone(), m, local, pull: Pull::Nearest }.into() };
+        let means = |centres: &Centres, local, min_rows| -> Query {
+            LocalMeans { centres: centres.clone(), local, min_rows, nearest: true }.into()
+        };
+        let choice =
+            |(min, most), m, local, starts| -> Query { LocalChoice { min, most, m, local, seed: 1, starts }.into() };
+        let features = |max, tau| -> Query {
+            Features { anchors: centres.clone(), params: FeatureParams { min: 2, max, tau, m: 2.0 } }.into()
+        };
+        let bins = |column, lower, upper, bins| -> Query {
+            Histogram { brackets: vec![Bracket { column, lower, upper }], bins }.into()
+        };
+        let shifts = |centres: &Centres, m, clip| -> Query {
+            Shifts { centres: centres.clone(), m, middle: true, clip, round: 3 }.into()
+        };
+        let around = |x, y| -> Query { Moments { around: Some(vec![x, y]) }.into() };
+        let few = steps(200, 1e-6);
+        for queries in [
+            vec![
+                sums(2.0),
+                sums(1.0),
+                sums(0.5),
+                sums(f64::NAN),
+                sums(f64::INFINITY),
+                Query::fuzzy_sums(wide.clone(), 2.0),
+            ],
+            vec![Query::fuzzy_validation(centres.clone(), 2.0), Query::fuzzy_validation(wide.clone(), 2.0)],
+            vec![fuzzy(2.0, steps(1000, 1e-4)), fuzzy(1.0, few)],
+            [vec![fuzzy(2.0, few)], many(&|local| fuzzy(2.0, local))].concat(),
+            vec![means(&centres, few, u64::MAX), means(&centres, few, 0), means(&wide, few, 1)],
+            [vec![means(&centres, few, 1)], many(&|local| means(&centres, local, 1))].concat(),
+            [(2, 5), (1, 5), (6, 5), (2, 65)].map(|range| choice(range, 2.0, few, 5)).to_vec(),
+            vec![choice((2, 5), 2.0, few, 5), choice((2, 5), 1.0, few, 5)],
+            [5, 0, 17].map(|starts| choice((2, 5), 2.0, few, starts)).to_vec(),
+            [vec![choice((2, 5), 2.0, few, 5)], many(&|local| choice((2, 5), 2.0, local, 5))].concat(),
+            vec![features(4, 1.0), features(u32::MAX, 1.0), features(4, f64::NAN)],
+            [4, 1, u32::MAX].map(|count| bins(1, 0.0, 4.0, count)).to_vec(),
+            vec![bins(1, 0.0, 4.0, 4), bins(2, 0.0, 4.0, 4), bins(1, 1.0, 1.0, 4), bins(1, f64::NAN, 1.0, 4)],
+            vec![bins(1, 0.0, 4.0, 4), bins(1, -1.0, 1.0, 4), bins(1, 1.0, 9.0, 4)],
+            vec![bins(1, 0.0, 4.0, 4), Histogram { brackets: vec![], bins: 4 }.into()],
+            vec![shifts(&centres, None, 1.0), shifts(&wide, None, 1.0), shifts(&centres, Some(1.0), 1.0)],
+            [1.0, 0.0, -1.0, f64::NAN, f64::INFINITY].map(|clip| shifts(&centres, None, clip)).to_vec(),
+            vec![around(0.0, 0.0), around(0.0, f64::NAN), around(5.0, 0.0), around(f64::INFINITY, 0.0)],
+            vec![around(0.0, 0.0), Moments { around: Some(vec![0.0]) }.into()],
+        ] {
+            assert_eq!(queries[0].check(&domain()), Ok(()));
+            queries[1..].iter().for_each(|bad| assert!(bad.check(&domain()).is_err(), "{bad:?}"));
         }
-        assert_eq!(Query::fuzzy_validation(centres, 2.0).check(&domain()), Ok(()));
-        let wide = Centres::from_rows(&[vec![0.0; 3]]).unwrap();
+        assert_eq!(sums(1.0).check(&domain()), Err(Error::Fuzzifier));
         let error = Query::fuzzy_sums(wide, 2.0).check(&domain()).unwrap_err();
         assert_eq!(error, Error::ColumnMismatch { expected: 2, found: 3 });
     }

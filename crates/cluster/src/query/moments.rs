@@ -76,13 +76,12 @@ impl Moments {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{Batch, OutOfBox, Query, Rows, Scaling, answer};
+    use crate::{Batch, Query, Scaling, answer};
 
     #[test]
     fn both_rounds_by_hand() {
         let domain = Domain::new(vec![0.0, -4.0], vec![4.0, 4.0], Scaling::None).unwrap();
-        let rows = Rows::new(vec![1.0, -4.0, 3.0, 0.0], 2).unwrap();
-        let site = Prepared::new(&rows, &domain, OutOfBox::Refuse).unwrap();
+        let site = Prepared::known(&[1.0, -4.0, 3.0, 0.0], &domain);
         let first = Moments { around: None };
         assert_eq!(first.layout(&domain).iter().map(|b| b.bound).collect::<Vec<_>>(), [1.0, 4.0, 4.0]);
         let asked = |query: Moments| answer(&Batch::from(Query::Moments(query)), &site).unwrap().values;
@@ -90,8 +89,5 @@ mod tests {
         let second = Moments { around: Some(vec![2.0, -2.0]) };
         assert_eq!(second.layout(&domain).iter().map(|b| b.bound).collect::<Vec<_>>(), [1.0, 4.0, 36.0]);
         assert_eq!(asked(second), [2.0, 2.0, 8.0]);
-        for bad in [vec![0.0], vec![0.0, f64::NAN], vec![5.0, 0.0], vec![f64::INFINITY, 0.0]] {
-            assert!(Moments { around: Some(bad) }.check(&domain).is_err());
-        }
     }
 }

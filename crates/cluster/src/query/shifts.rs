@@ -117,7 +117,7 @@ impl Family for Shifts {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{OutOfBox, Rows, Scaling};
+    use crate::Scaling;
     use proptest::prelude::*;
 
     fn box_of(d: usize) -> Domain {
@@ -125,9 +125,7 @@ mod tests {
     }
 
     fn answer(rows: &[f64], d: usize, shifts: &Shifts) -> Vec<f64> {
-        let rows = Rows::new(rows.to_vec(), d).unwrap();
-        let prepared = Prepared::new(&rows, &box_of(d), OutOfBox::Refuse).unwrap();
-        shifts.answer(&prepared, &Form::PLAIN).unwrap().into_plain()
+        shifts.answer(&Prepared::known(rows, &box_of(d)), &Form::PLAIN).unwrap().into_plain()
     }
 
     fn norm(values: &[f64]) -> f64 {
@@ -185,17 +183,6 @@ mod tests {
                 let (a, b) = (shifts.centres.row(c)[j] + around[at] / around[c], plain[at] / plain[c]);
                 assert!((a - b).abs() < 1e-14, "{a} {b}");
             }
-        }
-    }
-
-    #[test]
-    fn what_no_site_answers() {
-        let good = Shifts { centres: Centres::known(vec![[0.0]]), m: None, middle: true, clip: 1.0, round: 3 };
-        assert_eq!(good.check(&box_of(1)), Ok(()));
-        assert!(good.check(&box_of(2)).is_err());
-        assert_eq!(Shifts { m: Some(1.0), ..good.clone() }.check(&box_of(1)), Err(Error::Fuzzifier));
-        for clip in [0.0, -1.0, f64::NAN, f64::INFINITY] {
-            assert!(Shifts { clip, ..good.clone() }.check(&box_of(1)).is_err(), "{clip}");
         }
     }
 }

@@ -292,7 +292,7 @@ impl<'a> Full<'a> {
 mod tests {
     use super::*;
     use crate::query::Validation;
-    use crate::{Batch, Domain, OutOfBox, Prepared, Query, Rows, Scaling, pooled};
+    use crate::{Batch, Domain, Prepared, Query, Scaling, pooled};
     use proptest::prelude::*;
 
     fn query(centres: &Centres, vectors: bool) -> Query {
@@ -301,9 +301,14 @@ mod tests {
 
     fn totals(rows: &[f64], query: &Query) -> (Vec<f64>, Option<u64>) {
         let domain = Domain::new(vec![0.0], vec![1.0], Scaling::Box).unwrap();
-        let site = Prepared::new(&Rows::new(rows.to_vec(), 1).unwrap(), &domain, OutOfBox::Refuse).unwrap();
-        let totals = pooled::totals(&Batch::from(query.clone()), &[site]).unwrap();
+        let totals = pooled::totals(&Batch::from(query.clone()), &[Prepared::known(rows, &domain)]).unwrap();
         (totals.values, totals.rows)
+    }
+
+    fn verdict(centres: &Centres, vectors: bool, rows: &[f64]) -> Verdict {
+        let query = query(centres, vectors);
+        let (values, n) = totals(rows, &query);
+        query.verdict(Geometry::of(centres), &values, n).unwrap()
     }
 
     fn centres(values: &[f64]) -> Centres {
@@ -335,10 +340,9 @@ mod tests {
     #[test]
     fn exponents_by_hand() {
         let domain = Domain::new(vec![0.0; 2], vec![10.0; 2], Scaling::None).unwrap();
-        let rows = Rows::new(vec![0.0, 0.0, 0.0, 2.0, 3.0, 4.0, 3.0, 8.0], 2).unwrap();
-        let site = Prepared::new(&rows, &domain, OutOfBox::Refuse).unwrap();
+        let site = Prepared::known(&[0.0, 0.0, 0.0, 2.0, 3.0, 4.0, 3.0, 8.0], &domain);
         let centres = Centres::from_rows(&[vec![0.0, 0.0], vec![3.0, 4.0]]).unwrap();
-        let asked = |vectors| Query::Validation(Validation { centres: centres.clone(), m: 2.0, vectors });
+        let asked = |vectors| query(&centres, vectors);
         let judged = |query: &Query, p: f64, q: f64| {
             let totals = pooled::totals(&Batch::from(query.clone()), std::slice::from_ref(&site)).unwrap();
             query.verdict(Geometry::Centres(&centres, DaviesBouldin { p, q }), &totals.values, totals.rows)
@@ -373,20 +377,14 @@ mod tests {
     #[test]
     fn empty_and_single_clusters_and_one_cluster() {
         let three = centres(&[0.1, 0.6, 5.0]);
-        let query_three = query(&three, true);
-        let (values, n) = totals(&[0.1, 0.2, 0.7], &query_three);
-        let verdict = query_three.verdict(Geometry::of(&three), &values, n).unwrap();
-        let clusters = verdict.clusters.unwrap();
+        let verdict_of_three = verdict(&three, true, &[0.1, 0.2, 0.7]);
+        let clusters = verdict_of_three.clusters.unwrap();
         assert_eq!((clusters.rows.as_slice(), clusters.means.row(2)), ([2.0, 1.0, 0.0].as_slice(), [5.0].as_slice()));
         assert_eq!((clusters.scatter[1], clusters.scatter[2]), (0.0, 0.0));
         // Only the two clusters with rows count: (0.05 + 0.1) / 0.5 for both.
-        assert!((verdict.indices.davies_bouldin.unwrap() - 0.3).abs() < 1e-12);
+        assert!((verdict_of_three.indices.davies_bouldin.unwrap() - 0.3).abs() < 1e-12);
 
-        let one = centres(&[0.3]);
-        let query = query(&one, true);
-        let (values, n) = totals(&[0.1, 0.2, 0.7], &query);
-        let verdict = query.verdict(Geometry::of(&one), &values, n).unwrap();
-        let indices = &verdict.indices;
+        let indices = verdict(&centres(&[0.3]), true, &[0.1, 0.2, 0.7]).indices;
         assert_eq!((indices.partition_coefficient, indices.partition_entropy), (Some(1.0), Some(0.0)));
         assert_eq!((indices.fuzzy_davies_bouldin, indices.osse), (f64::INFINITY, Some(0.0)));
         assert_eq!((indices.xie_beni, indices.davies_bouldin, indices.calinski_harabasz), (None, None, None));
@@ -396,11 +394,7 @@ mod tests {
     #[test]
     fn centres_on_one_spot_have_collapsed() {
         for (at, collapsed) in [(0.5001, true), (0.6, false), (0.5, true)] {
-            let centres = centres(&[0.5, at]);
-            let query = query(&centres, false);
-            let (values, n) = totals(&[0.0, 0.3, 0.7, 1.0], &query);
-            let verdict = query.verdict(Geometry::of(&centres), &values, n).unwrap();
-            assert_eq!(verdict.collapsed, collapsed);
+            assert_eq!(verdict(&centres(&[0.5, at]), false, &[0.0, 0.3, 0.7, 1.0]).collapsed, collapsed);
         }
     }
 
@@ -411,12 +405,9 @@ mod tests {
         let (good, n) = totals(&[0.0, 0.2, 0.8, 1.0], &query);
         assert!(query.verdict(Geometry::of(&centres), &good, n).is_ok());
         assert!(query.verdict(Geometry::of(&centres), &good, None).is_ok());
-        for (at, value) in [(0, -1.0), (0, 3.0), (2, -1.0), (5, -0.1), (6, -0.1), (8, 0.1), (9, 9.0), (11, -0.1)] {
-            let mut values = good.clone();
-            values[at] = value;
-            assert!(query.verdict(Geometry::of(&centres), &values, n).is_err(), "{at}");
-        }
-        for (at, value) in [(12, -0.1), (14, 5.0), (15, 4.0), (16, -1.0), (17, -1.0)] {
+        let negative = [(0, -1.0), (2, -1.0), (5, -0.1), (6, -0.1), (11, -0.1), (12, -0.1), (16, -1.0), (17, -1.0)];
+        let too_large = [(0, 3.0), (8, 0.1), (9, 9.0), (14, 5.0), (15, 4.0)];
+        for (at, value) in negative.into_iter().chain(too_large) {
             let mut values = good.clone();
             values[at] = value;
             assert!(query.verdict(Geometry::of(&centres), &values, n).is_err(), "{at}");

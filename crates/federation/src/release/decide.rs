@@ -163,14 +163,14 @@ mod tests {
     /// [APP-6]: the order in which a directory lists the blocks does not decide who is drawn.
     #[test]
     fn the_order_of_blocks_decides_no_draw() {
-        use veilsum_cluster::{Domain, OutOfBox, Prepared, Rows, Scaling, sampling::Sampling};
+        use veilsum_cluster::{Domain, Scaling, sampling::Sampling};
         use veilsum_proto::release::{Block, Blocks};
         let (roster, ids) = crate::tests::kit(9);
         let mut work = crate::tests::work(2);
         work.sampling = Some(Sampling { share: 0.34, seed: 5 });
         let terms = Terms { block_size: 3, ..crate::tests::terms(&roster, &work) };
         let domain = Domain::new(vec![0.0], vec![1.0], Scaling::Box).unwrap();
-        let rows = Prepared::new(&Rows::new(vec![0.5], 1).unwrap(), &domain, OutOfBox::Refuse).unwrap();
+        let rows = crate::question::tests::site(&[0.5], &domain);
         let policy = Policy::default();
         let (identity, (roster, work, terms)) = (&ids[2], (&roster, &work, &terms));
         let site = Answering { identity, roster, terms, work, policy: &policy, rows: &rows };

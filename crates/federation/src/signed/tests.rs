@@ -56,14 +56,8 @@ fn res_5_no_byte_of_a_file_can_be_changed() {
     let (roster, terms, identities) = kit();
     let about = About { roster: &roster, terms: &terms };
     let bytes = file(&about, &identities);
-    // SplitMix64 from a fixed seed: which bytes are changed need not be secret.
-    let mut state = 18_u64;
-    let mut draw = |below: usize| {
-        state = state.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let z = (state ^ (state >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        let z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        ((z ^ (z >> 31)) % below as u64) as usize
-    };
+    let mut stream = veilsum_cluster::random::Stream::new(18, b"veilsum signed tests v1 ");
+    let mut draw = |below: usize| stream.below(below as u64) as usize;
     for _ in 0..10_000 {
         let (mut changed, at) = (bytes.clone(), draw(bytes.len()));
         changed[at] ^= 1 + draw(255) as u8;
@@ -103,25 +97,24 @@ fn res_1_what_is_no_result_of_these_documents_is_refused() {
     let about = About { roster: &roster, terms: &terms };
     let bytes = file(&about, &identities);
     let other = Terms { min_total_rows: 101, ..terms.clone() };
-    let refused = |about: About<'_>, bytes: &[u8]| {
-        let failure = about.check(bytes).unwrap_err();
-        assert!(!failure.advice.is_empty(), "{failure}");
-        failure.to_string()
+    let with = |name: &str, value: Value| {
+        let mut fields = about.fields(known(), None, b"model");
+        fields.insert(name.into(), value);
+        Signed::new(&fields).file(&about, &fields, &identities[0], PartyId::Coordinator).unwrap()
     };
-    assert!(refused(About { terms: &other, ..about }, &bytes).contains("--plan"));
-    let (other, _) = testing::kit(4);
-    assert!(refused(About { roster: &other, ..about }, &bytes).contains("--roster"));
-    let mut fields = about.fields(known(), None, b"model");
-    fields.insert("format".into(), json!("veilsum-result/2"));
-    let later = Signed::new(&fields).file(&about, &fields, &identities[0], PartyId::Coordinator).unwrap();
-    assert!(refused(about, &later).contains("version"));
-    let mut fields = about.fields(known(), None, b"model");
-    fields.insert("finding".into(), json!(1));
-    let more = Signed::new(&fields).file(&about, &fields, &identities[0], PartyId::Coordinator).unwrap();
-    assert!(refused(about, &more).contains("\"finding\""));
-    assert!(refused(about, b"{\"centres\": []}").contains("version"));
-    assert!(refused(about, b"{}").contains("no result"));
-    assert!(refused(about, b"\xff").contains("UTF-8"));
+    let (others, _) = testing::kit(4);
+    for (about, bytes, says) in [
+        (About { terms: &other, ..about }, bytes.clone(), "--plan"),
+        (About { roster: &others, ..about }, bytes, "--roster"),
+        (about, with("format", json!("veilsum-result/2")), "version"),
+        (about, with("finding", json!(1)), "\"finding\""),
+        (about, b"{\"centres\": []}".to_vec(), "version"),
+        (about, b"{}".to_vec(), "no result"),
+        (about, b"\xff".to_vec(), "UTF-8"),
+    ] {
+        let failure = about.check(&bytes).unwrap_err();
+        assert!(failure.to_string().contains(says) && !failure.advice.is_empty(), "{says}: {failure}");
+    }
 }
 
 /// [RES-3]: a site signs what it came to itself, to what sums of doubles differ by between machines, and nothing else.

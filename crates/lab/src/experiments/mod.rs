@@ -14,7 +14,7 @@ mod ffcm;
 mod fkm;
 mod g2;
 mod harness;
-mod legacy;
+pub mod legacy;
 mod motivational;
 pub mod noisy_defaults;
 pub mod papers;

@@ -117,7 +117,7 @@ impl Assembler {
             && let Some(header) = self.frame.first_chunk::<HEADER_LEN>()
         {
             let declared = declared_len(header);
-            let allowed = (self.check)(header).map_err(|why| FrameFault::Refused(why))?;
+            let allowed = (self.check)(header).map_err(FrameFault::Refused)?;
             if declared > allowed {
                 return Err(FrameFault::Oversized { declared, allowed });
             }

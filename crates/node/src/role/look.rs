@@ -80,7 +80,7 @@ impl Look {
                 let _ = earlier.await;
             }
             let judged = tokio::task::spawn_blocking(move || judge(&looking)).await;
-            judged.map_err(|e| Failure::defect(e))?
+            judged.map_err(Failure::defect)?
         });
         Look { of, stamp, halt, reads, task: Some(task), opinion: None }
     }
@@ -126,7 +126,7 @@ impl Look {
             }
         };
         self.task = None;
-        let judged = judged.map_err(|e| Failure::defect(e));
+        let judged = judged.map_err(Failure::defect);
         self.opinion = Some(judged??);
         Ok(())
     }

@@ -113,7 +113,6 @@ impl Ledger {
     }
 
     /// Reads and checks all of it. Who signed last, and whether this key ever signed.
-
     fn read(
         &mut self,
         mut log: Log,

@@ -41,7 +41,7 @@ pub(crate) async fn computed<T: Send + 'static>(work: impl FnOnce() -> T + Send 
     }
     let _turn = TURNS.acquire().await;
     let done = tokio::task::spawn_blocking(work).await;
-    done.map_err(|e| Failure::defect(e))
+    done.map_err(Failure::defect)
 }
 
 /// Runs work that waits for a disk or computes for long. Where other threads can take over this thread's network work, they do so

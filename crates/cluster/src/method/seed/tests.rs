@@ -1,7 +1,7 @@
 //! The search on rows made for the purpose, and on totals that no rows have.
 
 use super::*;
-use crate::{OutOfBox, Prepared, Rows, Scaling, pooled};
+use crate::{Prepared, Scaling, pooled};
 use proptest::prelude::*;
 
 const PARAMS: Candidates = Candidates { seed: 3, each: 5, tries: 5 };
@@ -11,7 +11,7 @@ fn domain(d: usize) -> Domain {
 }
 
 fn site(values: Vec<f64>, d: usize) -> Prepared {
-    Prepared::new(&Rows::new(values, d).unwrap(), &domain(d), OutOfBox::Refuse).unwrap()
+    Prepared::known(&values, &domain(d))
 }
 
 /// The points, and how many questions were asked.

@@ -3,14 +3,14 @@
 use proptest::prelude::*;
 
 use super::*;
-use crate::{Batch, OutOfBox, Query, Rows, Scaling, answer};
+use crate::{Batch, Query, Rows, Scaling, answer};
 
 fn domain() -> Domain {
     Domain::new(vec![-1.0, 0.0], vec![1.0, 4.0], Scaling::None).unwrap()
 }
 
 fn site(rows: &[f64]) -> Prepared {
-    Prepared::new(&Rows::new(rows.to_vec(), 2).unwrap(), &domain(), OutOfBox::Refuse).unwrap()
+    Prepared::known(rows, &domain())
 }
 
 fn centres(rows: &[[f64; 2]]) -> Centres {
@@ -68,21 +68,6 @@ fn within(blocks: Vec<Block>, found: &[f64], n: usize) -> Result<(), TestCaseErr
     }
     prop_assert!(rest.is_empty());
     Ok(())
-}
-
-#[test]
-fn what_is_asked_is_bounded() {
-    let good = fuzzy(Pull::Nearest, steps(1000, 1e-4));
-    assert_eq!(good.check(&domain()), Ok(()));
-    assert!(LocalFuzzy { m: 1.0, ..good.clone() }.check(&domain()).is_err());
-    for local in [steps(0, 0.0), steps(1001, 0.0), steps(1, f64::NAN), steps(1, -1.0), steps(1, f64::INFINITY)] {
-        assert!(LocalFuzzy { local, ..good.clone() }.check(&domain()).is_err());
-        assert!(means(true, local, 1).check(&domain()).is_err());
-    }
-    assert!(means(true, steps(1, 0.0), 0).check(&domain()).is_err());
-    assert_eq!(means(true, steps(1, 0.0), u64::MAX).check(&domain()), Ok(()));
-    let wide = Centres::from_rows(&[vec![0.0; 3]]).unwrap();
-    assert!(LocalMeans { centres: wide, ..means(true, steps(1, 0.0), 1) }.check(&domain()).is_err());
 }
 
 #[test]
