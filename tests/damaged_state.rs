@@ -164,6 +164,32 @@ fn files_of_another_form_are_refused_and_stay_as_they_are() {
     refused("ledger.jsonl", &["form 7", "never begun anew"]);
 }
 
+/// [LED-5]: whoever lost the state folder answers nothing, is told so by every command, and none begins an account.
+#[test]
+fn a_state_folder_that_is_lost_is_no_new_account() {
+    let p = Parties::new(&SIZES[..3], &[]);
+    let args = p.client(1, &["--join-timeout", "1"]);
+    let state = p.folder.path("site-1.state");
+    fs::remove_dir_all(&state).expect("a folder");
+    let words = format!("{}address", "abandon ".repeat(14));
+    let [key, roster, plan, data, policy] =
+        ["site-1.key", "roster.toml", "plan.toml", "site-1.csv", "toy.toml"].map(|name| p.folder.path(name));
+    let own = ["--key", &key, "--state", &state];
+    let documents = ["--roster", &roster, "--plan", &plan];
+    let policy = ["--policy", &policy];
+    let agree = [&["plan", "agree"], &own[..], &documents, &policy, &["--fingerprint", &words]].concat();
+    let check = [&["check", "--offline", "--data", &data], &own[..], &documents, &policy].concat();
+    let commands: [Vec<&str>; 4] =
+        [args.iter().map(String::as_str).collect(), [&["ledger", "show"], &own[..]].concat(), agree, check];
+    for command in commands {
+        let ended = veilsum(&command);
+        assert_eq!(ended.code, Some(3), "{command:?}: {ended:?}");
+        let said = ended.text();
+        assert!(said.contains("[LED-5]") && said.contains("put the newest copy"), "{command:?}: {said}");
+        assert!(!Path::new(&state).join("ledger.head").exists(), "{command:?} began an account");
+    }
+}
+
 #[test]
 fn a_state_folder_that_cannot_be_written() {
     let p = Parties::new(&SIZES, &[]);

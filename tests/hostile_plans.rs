@@ -28,6 +28,7 @@ use veilsum_node::{
         dial::Line,
         server::{self, RunResult},
     },
+    store::ledger,
 };
 use veilsum_proto::{
     aggregator::{self, Timing},
@@ -306,6 +307,7 @@ fn a_run_that_ended_without_its_intermediary_leaves_no_secrets() {
         let Played { server, coordinator, mut link, mut hub } = Played::by(&cast).await;
         let site = |(i, (_, rows)): (usize, (String, Rows))| {
             let config = cast.site(i, &rows, coordinator, hub.address().unwrap());
+            ledger::begin(&state(i), &cast.identities[2 + i].digest_secret()).unwrap();
             let (state, patience) = (Some(state(i)), Duration::from_secs(2));
             tokio::spawn(client::run(ClientConfig { state, patience, ..config }))
         };

@@ -19,6 +19,7 @@ use veilsum_node::{
         aggregator_host::{AggregatorHost, HostEvent},
         client::{self, ClientConfig, ClientReport},
     },
+    store::ledger,
 };
 use veilsum_proto::{aggregator, roster::PartyId};
 use veilsum_testkit::{
@@ -50,7 +51,9 @@ fn against(
         let (intermediary, counter) = cast.intermediary(coordinator, LOOPBACK_TIMING).await;
         let made = made_up(&SIZES, 0.2, 3);
         let site = |(i, (_, rows)): (usize, &(String, Rows))| {
-            let state = Some(folder.join(format!("site-{i}")));
+            let state = folder.join(format!("site-{i}"));
+            ledger::begin(&state, &cast.identities[2 + i].digest_secret()).unwrap();
+            let state = Some(state);
             tokio::spawn(client::run(ClientConfig { state, ..cast.site(i, rows, coordinator, intermediary) }))
         };
         let sites: Vec<JoinHandle<_>> = made.iter().enumerate().map(site).collect();

@@ -17,7 +17,7 @@ use veilsum_node::{
     loopback::toy_policy,
     plan::{Column, PlanSpec},
     release::judge,
-    store::Ledger,
+    store::{Ledger, ledger},
 };
 use veilsum_proto::{
     identity::Identity,
@@ -108,7 +108,9 @@ struct Site {
 impl Site {
     fn new(name: &str) -> Site {
         let of = |i: u8| Arc::new(Identity::from_seed(&hash("test", &[name.as_bytes(), &[i]]).0));
-        Site { folder: Folder::fresh(), identities: (0..5).map(of).collect() }
+        let site = Site { folder: Folder::fresh(), identities: (0..5).map(of).collect() };
+        ledger::begin(&site.state(), &site.identities[2].digest_secret()).expect("an account");
+        site
     }
 
     fn state(&self) -> PathBuf {
@@ -151,7 +153,8 @@ impl Site {
     /// Whether the door says yes to a plan, by what is there of the state.
     fn says_yes(&self, case: &Case) -> bool {
         let federation = &case.cast.federation;
-        let account = Ledger::look(&self.state());
+        let key = case.cast.identities[2].public();
+        let account = Ledger::look(&self.state(), &key);
         account.is_ok_and(|account| {
             judge(federation, &case.policy, &account, veilsum_node::clock::seconds_since_1970()).is_ok()
         })

@@ -101,7 +101,6 @@ impl Standing {
         let told = self.join(at, &line).wait(LIMIT).expect(3);
         assert!(told.stderr.contains("took part before") && told.stderr.contains("--new-account"), "{}", told.stderr);
         self.members[at].house.typed.pop();
-        std::fs::remove_file(folder.join(format!("{name}.key"))).expect("a key without an account");
         std::fs::rename(&away, &state).expect("its state again");
         let joining = self.join(at, &line);
         joining.until("its account", LIMIT, |log| log.contains("goes on under a new key"));

@@ -121,8 +121,9 @@ impl Check<'_> {
         let roster = self.roster();
         let me = self.role(identity.as_deref(), roster.as_ref());
         let federation = self.plan(roster.as_ref());
-        if let Some(key) = self.key {
-            let state = state_of(key, self.args.own.state.as_ref());
+        if let Some(key) = self.key
+            && let Ok(state) = state_of(key, self.args.own.state.as_ref())
+        {
             self.found(checkup::disk(&state));
             self.found(checkup::private(key, &state));
         }
@@ -146,7 +147,8 @@ impl Check<'_> {
             format!("{file}: the secret key of {name}, open to its owner alone; its fingerprint is {print}"),
         );
         // A head that cannot be read is told of with the ledger.
-        let digests = digests_of(&state_of(path, self.args.own.state.as_ref())).ok().flatten();
+        let digests = state_of(path, self.args.own.state.as_ref());
+        let digests = digests.ok().and_then(|state| digests_of(&state).ok().flatten());
         Some(Arc::new(match digests {
             Some(digests) => identity.with_digests(digests),
             None => identity,
@@ -316,7 +318,8 @@ impl Check<'_> {
 
     /// What this site's ledger says; nothing is said twice of rows that are others than before.
     fn account(&mut self, key: &Path, identity: &Identity, origin: Option<Origin>) -> Option<Account> {
-        let looked = Ledger::look(&state_of(key, self.args.own.state.as_ref()));
+        let state = state_of(key, self.args.own.state.as_ref());
+        let looked = state.and_then(|state| Ok(Ledger::look(&state, &identity.public())?));
         let account = self.took("ledger", looked)?;
         if let Some(origin) = origin {
             let known = account.recognises(&origin, identity);

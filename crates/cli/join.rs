@@ -30,7 +30,7 @@ use veilsum_proto::{
 use zeroize::Zeroizing;
 
 use crate::{
-    key::{account_of, key_of},
+    key::{key_of, site_of},
     party::{Reach, block_on, state_of},
     terminal::{agree, somebody_is_there},
     verb::Verb,
@@ -106,20 +106,34 @@ impl Verb for JoinArgs {
             }
         }
         let key = folder.join(format!("{}.key", invitation.party));
-        let made = Made { key: key.clone(), is_new: !key.exists(), folder: !folder.exists() };
+        if let Some(agreed) = Pinned::load(&key)?.roster.filter(|of| of.coordinator.key != invitation.coordinator) {
+            let what = format!(
+                "this party agreed to the federation {}, and the invitation is of another coordinator",
+                agreed.name
+            );
+            return Err(Failure::input(
+                what,
+                "join in a folder of its own: --folder DIR; if the coordinator's key changed, ask it by telephone",
+            ));
+        }
+        let mut made = Made { key: key.clone(), is_new: !key.exists(), folder: !folder.exists(), account: false };
         std::fs::create_dir_all(folder).map_err(|e| {
             Failure::input(format!("{} cannot be made ({e})", folder.display()), "choose another --folder")
         })?;
-        let identity = Arc::new(key_of(&key, &invitation.party)?);
+        let identity = if invitation.role == Role::Site {
+            let (identity, began) = site_of(&key, &invitation.party, self.new_account)?;
+            made.account = began;
+            identity
+        } else {
+            key_of(&key, &invitation.party)?
+        };
+        let identity = Arc::new(identity);
         let (party, role, federation) = (invitation.party.clone(), invitation.role, invitation.federation.clone());
         crate::tell!(
             "joining {federation} as {party} ({}) with the key {}, which stays here",
             role.name(),
             key.display()
         );
-        if role == Role::Site {
-            account_of(&key, &identity, self.new_account)?;
-        }
         if self.offline {
             return answer(&identity, &invitation, &address, &key, json);
         }
@@ -179,6 +193,7 @@ struct Made {
     key: PathBuf,
     is_new: bool,
     folder: bool,
+    account: bool,
 }
 
 impl Made {
@@ -187,8 +202,10 @@ impl Made {
         if !self.is_new || Pinned::load(&self.key).is_ok_and(|pinned| pinned.joining.is_some()) {
             return;
         }
-        let state = state_of(&self.key, None);
-        if ledger::all(&state).is_ok_and(|entries| entries.is_empty()) {
+        if self.account
+            && let Ok(state) = state_of(&self.key, None)
+            && ledger::all(&state).is_ok_and(|entries| entries.is_empty())
+        {
             let lock = Path::new(FILE).with_added_extension("lock");
             for file in [Path::new(HEAD), Path::new(FILE), &lock] {
                 let _ = std::fs::remove_file(state.join(file));

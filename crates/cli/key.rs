@@ -3,13 +3,13 @@
 use std::{path::Path, sync::Arc};
 
 use veilsum_node::{
-    documents::{Pinned, load_identity, policy_of, write_key},
+    documents::{Pinned, load_identity, write_key},
     error::Failure,
     files::Existing,
     random::{drawn, system_rng},
     store::{
         Ledger,
-        ledger::{self, HEAD},
+        ledger::{self, LedgerError},
     },
 };
 use veilsum_proto::identity::Identity;
@@ -17,39 +17,41 @@ use zeroize::Zeroizing;
 
 use crate::party::{own_identity, state_of};
 
-/// The identity of a party whose key is at `path`; it is made there (mode 0600) where there is none. Where the folder has an account, that goes
-/// on under the key that is made ([LED-9]).
+/// The identity of a coordinator or an intermediary whose key is at `path`; it is made there (mode 0600) where there is none.
 ///
 /// # Errors
 /// A [`Failure`] where it cannot be written or read, or is another party's.
 pub(crate) fn key_of(path: &Path, name: &str) -> Result<Identity, Failure> {
     if std::fs::symlink_metadata(path).is_err() {
-        let (identity, state) = (Arc::new(Identity::generate(&mut system_rng())), state_of(path, None));
-        if state.join(HEAD).exists() {
-            // First, so that no key is ever there that the account does not know.
-            Ledger::take_over(&state, identity.clone())?;
-            crate::tell!("the account in {} goes on under a new key", state.display());
-        }
-        write_key(path, name, &identity, Existing::Refuse)?;
+        write_key(path, name, &Identity::generate(&mut system_rng()), Existing::Refuse)?;
     }
-    let (_, of) = load_identity(path)?;
+    let (identity, of) = load_identity(path)?;
     if of == name {
-        return Ok(own_identity(path, &state_of(path, None))?.0);
+        return Ok(identity);
     }
     let what = format!("{}: this is the key of {of}, and not of {name}", path.display());
     Err(Failure::input(what, "choose another --folder"))
 }
 
-/// Begins the account of a site that joins, unless its folder has one. One that took part before, and whose state folder is lost, begins a new
-/// one only if its operator says so.
+/// The same of a site that joins, with the account that its folder has: it goes on under a key that it does not know, because its operator joins from
+/// this folder ([LED-9]). Where there is none it begins, and the second value says so; but a site that took part before begins a new one only if its
+/// operator says so.
 ///
 /// # Errors
-/// A [`Failure`] where nobody said so, or it cannot be written.
-pub(crate) fn account_of(key: &Path, identity: &Identity, anew: bool) -> Result<(), Failure> {
-    // Where `site.toml` says where the account is, and cannot be read, none is begun elsewhere.
-    policy_of(None, Some(key))?;
-    let state = state_of(key, None);
-    if !state.join(HEAD).exists() && Pinned::load(key)?.roster.is_some() && !anew {
+/// A [`Failure`] where nobody said so, somebody did without need, or something cannot be read or written. No key is made then.
+pub(crate) fn site_of(path: &Path, name: &str, anew: bool) -> Result<(Identity, bool), Failure> {
+    let state = state_of(path, None)?;
+    let there = match ledger::all(&state) {
+        Err(LedgerError::NoAccount(_)) => false,
+        found => found.map(|_| true)?,
+    };
+    if there && anew {
+        let what = format!("the account in {} is there, and no other begins beside it", state.display());
+        return Err(Failure::usage(what, "leave --new-account out"));
+    }
+    let is_new = std::fs::symlink_metadata(path).is_err();
+    let before = !is_new || path.with_file_name("roster.toml").exists() || Pinned::load(path)?.roster.is_some();
+    if !there && before && !anew {
         let what = format!(
             "this site took part before, and {} is lost: nobody knows what its rows have answered, and a new account counts nothing of it",
             state.display()
@@ -58,7 +60,19 @@ pub(crate) fn account_of(key: &Path, identity: &Identity, anew: bool) -> Result<
                     new account with --new-account";
         return Err(Failure::input(what, next));
     }
-    // Whoever met the one before knows it by its secret, and would take this one for it, set back.
-    let digests = if anew { Zeroizing::new(drawn()) } else { identity.digest_secret() };
-    Ok(ledger::begin(&state, &digests)?)
+    let identity = if is_new { Identity::generate(&mut system_rng()) } else { key_of(path, name)? };
+    let identity = Arc::new(identity);
+    // First, so that no key is ever there that the account does not know.
+    if !there {
+        // Whoever met the one before knows it by its secret, and would take this one for it, set back.
+        let digests = if anew { Zeroizing::new(drawn()) } else { identity.digest_secret() };
+        ledger::begin(&state, &digests)?;
+    } else if matches!(Ledger::look(&state, &identity.public()), Err(LedgerError::Foreign { .. })) {
+        Ledger::take_over(&state, identity.clone())?;
+        crate::tell!("the account in {} goes on under a new key", state.display());
+    }
+    if is_new {
+        write_key(path, name, &identity, Existing::Refuse)?;
+    }
+    Ok((own_identity(path, &state)?.0, !there))
 }

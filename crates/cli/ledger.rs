@@ -29,7 +29,7 @@ use veilsum_node::{
     release::{Data, Known, Left},
     store::{
         Journal, Ledger, Told,
-        ledger::{self, FILE},
+        ledger::{self, HEAD},
     },
     table::TableSpec,
 };
@@ -97,7 +97,7 @@ impl Verb for LedgerArgs {
 
 /// Erases journals and transcripts of the run whose result is in `run`. Its plan is not answered again ([POL-8]).
 fn forget(args: &LedgerArgs, run: &Path, json: bool) -> Result<(), Failure> {
-    let state = state_of(&args.key, args.state.as_ref());
+    let state = state_of(&args.key, args.state.as_ref())?;
     let (identity, _) = own_identity(&args.key, &state)?;
     if !run.is_dir() {
         let what = format!("{}: there is no such folder of a run", run.display());
@@ -111,7 +111,7 @@ fn forget(args: &LedgerArgs, run: &Path, json: bool) -> Result<(), Failure> {
     }
     let terms = federation.terms.hash();
     // Nobody is in the run meanwhile, and what it did not spend is free again.
-    if file(args).exists() {
+    if state.join(HEAD).exists() {
         let (site, _) = policy_of(args.policy.as_deref(), Some(&args.key))?;
         let data = Data { name: site.data, rows: Hash::default() };
         Ledger::open(&state, Arc::new(identity), data, terms)?.free(&terms)?;
@@ -150,9 +150,9 @@ fn separate(args: &LedgerArgs, json: bool) -> Result<(), Failure> {
 
 /// Notes the columns of the data set as they are now. The version from now on.
 fn declare(args: &LedgerArgs, note: impl FnOnce(Vec<Column>) -> Note) -> Result<u32, Failure> {
-    let state = state_of(&args.key, args.state.as_ref());
+    let state = state_of(&args.key, args.state.as_ref())?;
     let (identity, _) = own_identity(&args.key, &state)?;
-    let account = Ledger::look(&state)?;
+    let account = Ledger::look(&state, &identity.public())?;
     let names: Vec<String> = account.columns().cloned().collect();
     if names.is_empty() {
         return Err(Failure::input(
@@ -204,13 +204,9 @@ fn from_indicators(names: &[String], header: &[String]) -> (Vec<String>, Vec<Cat
     (columns, categorical)
 }
 
-fn file(args: &LedgerArgs) -> PathBuf {
-    state_of(&args.key, args.state.as_ref()).join(FILE)
-}
-
-/// The entries of one's own ledger; none where nothing ever left.
+/// The entries of one's own ledger.
 fn own(args: &LedgerArgs) -> Result<Vec<Entry>, Failure> {
-    Ok(ledger::all(&state_of(&args.key, args.state.as_ref()))?)
+    Ok(ledger::all(&state_of(&args.key, args.state.as_ref())?)?)
 }
 
 fn to_json(entry: &Entry) -> Value {

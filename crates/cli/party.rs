@@ -186,10 +186,15 @@ impl Loss {
 pub(super) const LOSS_WAIT: u64 = 600;
 
 /// Where a site keeps its journal and ledger: as told, else as `site.toml` says, else beside its key.
-pub(super) fn state_of(key: &Path, given: Option<&PathBuf>) -> PathBuf {
-    let said =
-        || policy_of(None, Some(key)).ok().and_then(|(site, _)| site.state).map(|state| key.with_file_name(state));
-    given.cloned().or_else(said).unwrap_or_else(|| state_beside(key, None))
+///
+/// # Errors
+/// A [`Failure`] where `site.toml` cannot be read: the account is then nowhere else.
+pub(super) fn state_of(key: &Path, given: Option<&PathBuf>) -> Result<PathBuf, Failure> {
+    if let Some(given) = given {
+        return Ok(given.clone());
+    }
+    let said = policy_of(None, Some(key))?.0.state;
+    Ok(said.map_or_else(|| state_beside(key, None), |state| key.with_file_name(state)))
 }
 
 /// Where a coordinator or an intermediary keeps its journal: as told, else beside its key. What `site.toml` says is a site's.
@@ -245,7 +250,7 @@ impl Documents {
     ) -> Result<(Federation, Arc<Identity>), Failure> {
         let federation = documents::load_federation(&self.roster, &self.plan)?;
         let key = self.key()?;
-        let (identity, name) = own_identity(&key, &state_of(&key, state))?;
+        let (identity, name) = own_identity(&key, &state_of(&key, state)?)?;
         let offered = Offered { file: &self.roster, roster: &federation.roster, key: &key, identity: &identity };
         if !fits(offered.whoami()?) {
             return Err(Failure::input(

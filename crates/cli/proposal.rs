@@ -129,7 +129,7 @@ impl Judge {
                 Err(_) => {}
             }
         }
-        let account = Ledger::look(&self.state)?;
+        let account = Ledger::look(&self.state, &self.identity.public())?;
         let verdict = judge(federation, &site.policy, &account, seconds_since_1970());
         if verdict.is_err() {
             if let Ok(ledger) = self.ledger(&site, plan) {

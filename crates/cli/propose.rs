@@ -17,7 +17,7 @@ use veilsum_node::{
 use veilsum_proto::roster::Member;
 
 use crate::{
-    party::{key_beside, state_of},
+    party::{key_beside, state_beside},
     roster::signer,
 };
 
@@ -66,7 +66,7 @@ pub(crate) fn stop(args: &StopArgs, json: bool) -> Result<(), Failure> {
     let key = key_beside(args.key.as_ref(), &args.roster)?;
     let (identity, _) = documents::load_identity(&key)?;
     signer(&identity, &roster, &key, "run")?;
-    let state = state_of(&key, args.state.as_ref());
+    let state = state_beside(&key, args.state.as_ref());
     if !state.is_dir() {
         let what = format!("{}: no run was begun here", state.display());
         return Err(Failure::input(what, "say where the coordinator keeps its journal: --state DIR"));

@@ -62,7 +62,9 @@ impl Verb for StatusArgs {
             Some(state) => state.clone(),
             None => {
                 let key = self.documents.key()?;
-                Some(state_beside(&key, None)).filter(|beside| beside.is_dir()).unwrap_or_else(|| state_of(&key, None))
+                Some(state_beside(&key, None))
+                    .filter(|beside| beside.is_dir())
+                    .map_or_else(|| state_of(&key, None), Ok)?
             }
         };
         let found = status::ask(&folder)?;

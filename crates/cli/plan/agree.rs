@@ -52,7 +52,7 @@ pub(crate) struct AgreeArgs {
 pub(super) fn agree(args: &AgreeArgs, json: bool) -> Result<(), Failure> {
     let federation = documents::load_federation(&args.of.roster, &args.of.plan)?;
     let key = key_beside(args.key.as_ref(), &args.of.roster)?;
-    let state = state_of(&key, args.state.as_ref());
+    let state = state_of(&key, args.state.as_ref())?;
     let (identity, name) = own_identity(&key, &state)?;
     if !matches!(federation.whoami(&identity)?, PartyId::Site(_)) {
         return Err(Failure::input(
@@ -61,7 +61,7 @@ pub(super) fn agree(args: &AgreeArgs, json: bool) -> Result<(), Failure> {
         ));
     }
     let (site, _) = policy_of(args.policy.as_deref(), Some(&key))?;
-    let account = Ledger::look(&state)?;
+    let account = Ledger::look(&state, &identity.public())?;
     may_agree(&federation, &site.policy, &account)?;
     let plan = federation.terms.hash();
     let asked = screen(&federation, &account)?;

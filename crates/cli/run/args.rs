@@ -68,12 +68,18 @@ impl RunArgs {
 
     /// A site's folder of journal and ledger.
     pub(super) fn state(&self) -> Result<PathBuf, Failure> {
-        Ok(state_of(&self.key()?, self.own.state.as_ref()))
+        self.state_for(&self.key()?, true)
+    }
+
+    /// Where the party with this key keeps its journal: a site where its account is, others beside the key.
+    pub(super) fn state_for(&self, key: &Path, is_site: bool) -> Result<PathBuf, Failure> {
+        let given = self.own.state.as_ref();
+        if is_site { state_of(key, given) } else { Ok(state_beside(key, given)) }
     }
 
     /// Folder of the journal of a coordinator or an intermediary.
     pub(super) fn state_beside(&self) -> Result<PathBuf, Failure> {
-        Ok(state_beside(&self.key()?, self.own.state.as_ref()))
+        self.state_for(&self.key()?, false)
     }
 
     /// Roster, plan and key of the run at hand.

@@ -13,7 +13,7 @@ use veilsum_node::{
         status::Window,
         stop,
     },
-    store::{Ledger, ledger},
+    store::{Ledger, LedgerError},
     table::Tally,
 };
 use veilsum_proto::roster::PartyId;
@@ -56,18 +56,15 @@ pub(crate) fn read(args: &RunArgs, json: bool) -> Result<(ClientConfig, Option<T
         documents.load("a site", |id| matches!(id, PartyId::Site(_)), args.own.state.as_ref())?;
     warn_of_replacing(&report::beside(&model_in(&args.out)), &federation.terms);
     let (key, state) = (args.key()?, args.state()?);
-    // A state folder that is lost is no new account.
-    if ![ledger::HEAD, ledger::FILE].iter().any(|file| state.join(file).exists()) {
-        return Err(Failure::input(
-            format!("{}: the account of this site is not here", state.display()),
-            "put the newest copy of its state folder back; if it is lost, nobody knows what these rows have answered: let the coordinator \
-             take this site out and invite it anew (`veilsum join` then asks whether a new account begins)",
-        ));
-    }
     let (site, file) = policy_of(args.own.policy.as_deref(), Some(&key))?;
     if site.state.is_some() && args.own.state.is_none() {
         // Its operator says that the account is there, which other federations may share.
         Ledger::take_over(&state, identity.clone())?;
+    }
+    // Before anybody is dialled. A line that was being written when the process ended is dropped when the ledger is opened.
+    match Ledger::look(&state, &identity.public()) {
+        Ok(_) | Err(LedgerError::Torn { .. }) => {}
+        Err(other) => return Err(other.into()),
     }
     documents::keep_policy(file.as_deref(), &key)?;
     let from = args.own.rows(&site, file.as_deref(), Some(&key))?;

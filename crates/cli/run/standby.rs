@@ -26,7 +26,7 @@ use super::{
     intermediary, site,
 };
 use crate::{
-    party::{Own, block_on, listen_at, own_identity, place_for, state_beside, state_of},
+    party::{Own, block_on, listen_at, own_identity, place_for},
     proposal::Judge,
     terminal::agree,
     verb,
@@ -86,12 +86,10 @@ impl RunArgs {
         };
         let (_, name) = load_identity(key)?;
         let role = if is_site { "site" } else { "intermediary" };
-        let state = if is_site { state_of } else { state_beside };
-        let state = || state(key, self.own.state.as_ref());
-        let window = Window::open(&state(), &name, role);
+        let window = Window::open(&self.state_for(key, is_site)?, &name, role);
         let mut door = None;
         loop {
-            let (identity, _) = own_identity(key, &state())?;
+            let (identity, _) = own_identity(key, &self.state_for(key, is_site)?)?;
             let member = Member { args: self, key: key.to_owned(), identity: Arc::new(identity), is_site, json };
             if !is_site {
                 member.open(&mut door).await?;
@@ -166,14 +164,13 @@ impl Member<'_> {
         let file = self.args.roster();
         let roster = load_roster(&file)?;
         let agreed = Pinned::load(&self.key)?.roster.unwrap_or(roster);
-        let state = if self.is_site { state_of } else { state_beside };
         let judge = Judge {
             identity: self.identity.clone(),
             key: self.key.clone(),
             roster: file.clone(),
             is_site: self.is_site,
             own: self.args.own.clone(),
-            state: state(&self.key, self.args.own.state.as_ref()),
+            state: self.args.state_for(&self.key, self.is_site)?,
             holds: Mutex::default(),
         };
         let judge = Arc::new(judge);

@@ -79,10 +79,7 @@ pub fn whoami(roster: &Roster, identity: &Identity) -> Result<PartyId, Failure> 
                 roster.name,
                 fingerprint(&roster.hash().0)
             ),
-            format!(
-                "check --key, or send your card to {}, who adds it with `veilsum roster change`",
-                roster.coordinator.name
-            ),
+            format!("check --key, or ask {} for an invitation", roster.coordinator.name),
         )
     })
 }

@@ -34,6 +34,7 @@ use crate::{
         progress::Watcher,
         server::{self, OnLoss, RunResult, ServerConfig},
     },
+    store::ledger,
 };
 
 /// One site.
@@ -254,6 +255,10 @@ pub async fn run(config: LoopbackConfig) -> Result<LoopbackRun, Failure> {
     let intermediary = address.await.map_err(not_bound)?;
     let mut clients = Vec::new();
     for (i, (site, rows)) in config.sites.iter().zip(prepared).enumerate() {
+        let state = config.state.as_ref().map(|folder| folder.join(format!("site-{i}")));
+        if let Some(state) = &state {
+            ledger::begin(state, &identities[i + 2].digest_secret())?;
+        }
         clients.push(tokio::spawn(client::run(ClientConfig {
             party: party(i + 2),
             site: config.site.clone(),
@@ -261,7 +266,7 @@ pub async fn run(config: LoopbackConfig) -> Result<LoopbackRun, Failure> {
             origin: Arc::new(site.origin(work)),
             coordinator: coordinator.into(),
             intermediary: intermediary.into(),
-            state: config.state.as_ref().map(|folder| folder.join(format!("site-{i}"))),
+            state,
             patience: Duration::from_millis(config.timing.join),
             agreed: config.work.recipe.noise.is_none(),
         })));

@@ -370,6 +370,10 @@ impl Parties {
     pub fn key(&self, name: &str) -> Identity {
         let identity = Identity::generate(&mut system_rng());
         write_key(self.path(&format!("{name}.key")), name, &identity, Existing::Replace).expect("a key");
+        if name.starts_with("site-") {
+            let state = self.folder.0.join(format!("{name}.state"));
+            ledger::begin(&state, &identity.digest_secret()).expect("an account");
+        }
         identity
     }
 

@@ -54,6 +54,8 @@ pub struct Ledger {
     sent: BTreeSet<Hash>,
     /// The masked words that left last in each conversation.
     words: Vec<Words>,
+    /// Who signed last.
+    signer: Option<PublicKey>,
     disk: Option<Disk>,
 }
 
@@ -68,10 +70,18 @@ impl Ledger {
     /// Makes a ledger that lasts as long as this process.
     pub fn in_memory(identity: Arc<Identity>, data: Data) -> Ledger {
         let book = Book::new(identity.clone(), data);
-        Ledger { identity, book, head: Head::default(), sent: BTreeSet::new(), words: Vec::new(), disk: None }
+        Ledger {
+            identity,
+            book,
+            head: Head::default(),
+            sent: BTreeSet::new(),
+            words: Vec::new(),
+            signer: None,
+            disk: None,
+        }
     }
 
-    /// Opens (or begins) the ledger in `folder` for a run of `plan`, checks every entry of it, and that it is not behind its head.
+    /// Opens the ledger in `folder` for a run of `plan`, checks every entry of it, and that it is not behind its head. It begins none.
     ///
     /// # Errors
     /// [`LedgerError`]; the site then answers nothing.
@@ -88,7 +98,7 @@ impl Ledger {
         Self::open_as(folder, identity, data, Hash::default(), true).map(drop)
     }
 
-    /// Whoever signs in another's place says so first, and is one who signed before, unless `anew`.
+    /// Whoever signs in another's place is one who signed before, unless `anew`: then that is noted at once.
     fn open_as(
         folder: &Path,
         identity: Arc<Identity>,
@@ -97,19 +107,21 @@ impl Ledger {
         anew: bool,
     ) -> Result<Ledger, LedgerError> {
         let path = folder.join(FILE);
-        log::make_private_folder(folder).map_err(|source| LedgerError::Io { path: folder.to_owned(), source })?;
+        known(folder)?;
         let lock = lock(&path, &plan)?;
         let mut ledger = Ledger::in_memory(identity, data);
         let log = Log::open(path.clone()).map_err(|source| LedgerError::Io { path, source })?;
         let (last, known) = ledger.read(log, folder.join(HEAD), lock, &plan)?;
-        let Some(last) = last else { return Ok(ledger) };
-        if last != ledger.identity.public() {
-            if !known && !anew {
-                return Err(LedgerError::Foreign { path: folder.to_owned(), signer: last });
+        ledger.signer = last;
+        match last.filter(|_| !known) {
+            Some(signer) if !anew => Err(LedgerError::Foreign { path: folder.to_owned(), signer }),
+            Some(_) => {
+                ledger.signs()?;
+                ledger.sync()?;
+                Ok(ledger)
             }
-            ledger.note(Note::Signer, &Left::default(), Hash::default())?;
+            None => Ok(ledger),
         }
-        Ok(ledger)
     }
 
     /// Reads and checks all of it. Who signed last, and whether this key ever signed.
@@ -122,15 +134,14 @@ impl Ledger {
     ) -> Result<(Option<PublicKey>, bool), LedgerError> {
         let path = log.path().to_owned();
         let damaged = |what: String| LedgerError::Damaged { path: path.clone(), what };
-        let known = read_head(&head_path)?;
-        let known_head = known.as_ref().map(|known| known.head);
+        let known = known(head_path.parent().unwrap_or(Path::new("")))?;
         // The head's own entry must be there.
-        let mut seen = known_head.is_none_or(|known| known.entries == 0);
+        let mut seen = known.head.entries == 0;
         let (own, mut signed) = (self.identity.public(), false);
         let (book, sent) = (&mut self.book, &mut self.sent);
         let read = file::read(log.file(), |entry, head| {
             signed |= entry.signer == own;
-            seen |= known_head == Some(head);
+            seen |= known.head == head;
             if matches!(entry.note, Some(Note::Undone)) {
                 sent.remove(&entry.digest);
             } else if entry.plan == *plan {
@@ -148,28 +159,15 @@ impl Ledger {
         };
         self.head = head;
         if !seen {
-            return Err(match known_head {
-                Some(known) if known.entries <= self.head.entries => {
-                    damaged(format!("entry {} is not the one that its head names", known.entries.saturating_sub(1)))
-                }
-                _ => cut(self.head),
+            return Err(if known.head.entries <= self.head.entries {
+                damaged(format!("entry {} is not the one that its head names", known.head.entries - 1))
+            } else {
+                cut(self.head)
             });
         }
-        let digests = match known {
-            Some(known) => {
-                self.words = known.words;
-                known.digests
-            }
-            None if self.head.entries > 0 => return Err(LedgerError::NoHead(head_path)),
-            None => {
-                // An empty ledger has a head from the beginning, so that a ledger that was taken away is noticed.
-                let digests = self.identity.digest_secret();
-                write_head(&head_path, &self.head, &digests, &[])?;
-                digests
-            }
-        };
+        self.words = known.words;
         log.keep(good).map_err(|source| LedgerError::Io { path, source })?;
-        self.disk = Some(Disk { log, head_path, digests, _lock: lock });
+        self.disk = Some(Disk { log, head_path, digests: known.digests, _lock: lock });
         Ok((signer, signed))
     }
 
@@ -193,6 +191,7 @@ impl Ledger {
     /// # Errors
     /// [`LedgerError`].
     pub fn note(&mut self, note: Note, left: &Left, digest: Hash) -> Result<(), LedgerError> {
+        self.signs()?;
         let version = self.book.account().version() + u32::from(matches!(note, Note::Changed(_) | Note::Separate(_)));
         let entry =
             Entry { slot: left.slot, version, note: Some(note), ..self.entry(left, Disclosure::Nothing, 0, digest) };
@@ -260,12 +259,22 @@ impl Ledger {
         }
     }
 
+    /// [LED-9]: before this key's next entry, if another one signed last.
+    fn signs(&mut self) -> Result<(), LedgerError> {
+        if self.signer.is_none_or(|before| before == self.identity.public()) {
+            return Ok(());
+        }
+        let entry = self.entry(&Left::default(), Disclosure::Nothing, 0, Hash::default());
+        self.add(Entry { note: Some(Note::Signer), ..entry })
+    }
+
     fn add(&mut self, entry: Entry) -> Result<(), LedgerError> {
         if let Some(disk) = &mut self.disk {
             let line = file::write(&entry, &entry.sign(&self.identity));
             disk.log.append(line.as_bytes()).map_err(|source| disk.io(source))?;
         }
         self.head = Head { entries: entry.index + 1, link: entry.link() };
+        self.signer = Some(entry.signer);
         self.book.take(&entry);
         Ok(())
     }
@@ -285,6 +294,7 @@ impl Ledger {
         let digest = suite::hash("ledger frame", &[frame]);
         let answers = discloses == Disclosure::MaskedWords;
         if !self.sent.contains(&digest) {
+            self.signs()?;
             let due = answers.then(|| self.book.due(left).map_err(|_| LedgerError::Unasked)).transpose()?;
             let round = left.slot.is_some() && left.cohort.is_some();
             let said = self.book.account().block().map(|block| &block.members);
@@ -370,6 +380,21 @@ fn read_head(path: &Path) -> Result<Option<file::Known>, LedgerError> {
     })
 }
 
+/// What the head of the account in `folder` says.
+fn known(folder: &Path) -> Result<file::Known, LedgerError> {
+    let head = folder.join(HEAD);
+    if let Some(known) = read_head(&head)? {
+        return Ok(known);
+    }
+    Err(match folder.join(FILE).metadata() {
+        Ok(file) if file.len() > 0 => match check(&folder.join(FILE), None) {
+            Err(form @ LedgerError::Form { .. }) => form,
+            _ => LedgerError::NoHead(head),
+        },
+        _ => LedgerError::NoAccount(folder.to_owned()),
+    })
+}
+
 /// The secret with which the account in `folder` knows its rows again ([LED-8]); nothing before it has begun.
 ///
 /// # Errors
@@ -378,20 +403,20 @@ pub fn digests_of(folder: &Path) -> Result<Option<Zeroizing<[u8; 32]>>, LedgerEr
     Ok(read_head(&folder.join(HEAD))?.map(|known| known.digests))
 }
 
-/// Begins an account in a folder that has none, with the secret by which it knows its rows, and others it, again.
+/// Begins an account in a folder that has none, with the secret by which it knows its rows, and others it, again. Whether it began one.
 ///
 /// # Errors
 /// [`LedgerError`] where it cannot be written, or there is one that cannot be used.
-pub fn begin(folder: &Path, digests: &[u8; 32]) -> Result<(), LedgerError> {
+pub fn begin(folder: &Path, digests: &[u8; 32]) -> Result<bool, LedgerError> {
+    match known(folder) {
+        Ok(_) => return Ok(false),
+        Err(LedgerError::NoAccount(_)) => {}
+        Err(other) => return Err(other),
+    }
     log::make_private_folder(folder).map_err(|source| LedgerError::Io { path: folder.to_owned(), source })?;
-    let head = folder.join(HEAD);
-    if read_head(&head)?.is_some() {
-        return Ok(());
-    }
-    if folder.join(FILE).metadata().is_ok_and(|file| file.len() > 0) {
-        return Err(LedgerError::NoHead(head));
-    }
-    write_head(&head, &Head::default(), digests, &[])
+    // It has a head from the beginning, so that a ledger that was taken away is noticed.
+    write_head(&folder.join(HEAD), &Head::default(), digests, &[])?;
+    Ok(true)
 }
 
 /// How long a ledger that another process holds is waited for: who answers a proposal, or declares a change, has it for moments.

@@ -153,6 +153,7 @@ mod tests {
         let at = &folder.0;
         let identity = Arc::new(Identity::generate(&mut system_rng()));
         let data = Data { name: "rows".into(), rows: Hash([5; 32]) };
+        ledger::begin(at, &identity.digest_secret()).unwrap();
         let mut ledger = Ledger::open(at, identity, data, Hash([9; 32])).unwrap();
         let (mut journal, _) = Journal::<Record>::open(at, &SESSION).unwrap();
         let enter = |ledger: &mut Ledger, frame: u8| {

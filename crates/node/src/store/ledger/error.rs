@@ -76,6 +76,9 @@ pub enum LedgerError {
     /// The head is gone.
     #[error("the ledger's head {} is missing: without it nobody can tell whether the ledger is whole", _0.display())]
     NoHead(PathBuf),
+    /// Nothing is in the folder.
+    #[error("{}: there is no account here [LED-5]", _0.display())]
+    NoAccount(PathBuf),
     /// Another key signed last.
     #[error("the ledger in {} was signed last by another key, {}", path.display(), crate::documents::fingerprint(&signer.0))]
     Foreign {
@@ -118,6 +121,10 @@ impl From<LedgerError> for Failure {
             }
             LedgerError::NoHead(_) => {
                 "put it back; if it is lost, these rows count as having answered everything: begin with other rows in another state folder"
+            }
+            LedgerError::NoAccount(_) => {
+                "put the newest copy of this site's state folder back; if it is lost, nobody knows what these rows have answered: let the \
+                 coordinator take this site out and invite it anew (`veilsum join` then asks whether a new account begins)"
             }
             LedgerError::Foreign { .. } => {
                 "give this party its own state folder; if it shares this one with another federation, say so (`state` in site.toml); if its key is \

@@ -3,14 +3,15 @@
 use std::{fs::File, path::Path};
 
 use veilsum_proto::{
+    identity::PublicKey,
     ledger::{Entry, Head},
     suite::Hash,
 };
 
 use super::{
-    FILE, HEAD, Ledger, LedgerError,
+    FILE, Ledger, LedgerError,
     file::{self, Fault},
-    read_head,
+    known,
 };
 use crate::release::Account;
 
@@ -49,38 +50,37 @@ pub fn check(path: &Path, head: Option<Hash>) -> Result<Checked, LedgerError> {
         Err((_, fault @ Fault::Torn { .. })) if seen => {
             Err(LedgerError::Torn { path: path.to_owned(), what: fault.to_string() })
         }
+        Err((head, Fault::Torn { .. })) => Err(LedgerError::Cut { path: path.to_owned(), there: head.entries }),
         Err((_, fault)) => Err(fault.of(path)),
     }
 }
 
-/// The entries of the ledger in `folder`, checked against its head; none where there is neither.
+/// The entries of the ledger in `folder`, checked against its head.
 ///
 /// # Errors
-/// As [`check`].
+/// As [`check`], and where there is no account.
 pub fn all(folder: &Path) -> Result<Vec<Entry>, LedgerError> {
-    let (path, head) = (folder.join(FILE), folder.join(HEAD));
-    let known = read_head(&head)?.map(|known| known.head);
-    if std::fs::symlink_metadata(&path).is_err_and(|e| e.kind() == std::io::ErrorKind::NotFound) {
-        return match known {
-            Some(known) if known.entries > 0 => Err(LedgerError::Cut { path, there: 0 }),
-            _ => Ok(Vec::new()),
-        };
+    let (path, head) = (folder.join(FILE), known(folder)?.head);
+    match check(&path, Some(head.link)) {
+        Err(LedgerError::Missing { .. }) if head.entries == 0 => Ok(Vec::new()),
+        Err(LedgerError::Missing { .. }) => Err(LedgerError::Cut { path, there: 0 }),
+        checked => Ok(checked?.entries),
     }
-    let Checked { entries, .. } = check(&path, known.map(|known| known.link))?;
-    if known.is_none() && !entries.is_empty() {
-        return Err(LedgerError::NoHead(head));
-    }
-    Ok(entries)
 }
 
 impl Ledger {
-    /// What was given away, without locking the ledger.
+    /// What was given away, without locking the ledger, which this key has to have signed in ([LED-9]).
     ///
     /// # Errors
-    /// As [`all`].
-    pub fn look(folder: &Path) -> Result<Account, LedgerError> {
-        let mut account = Account::default();
-        all(folder)?.iter().for_each(|entry| account.take(entry));
+    /// As [`all`], and where other keys alone signed.
+    pub fn look(folder: &Path, key: &PublicKey) -> Result<Account, LedgerError> {
+        let (entries, mut account) = (all(folder)?, Account::default());
+        match entries.last() {
+            Some(last) if !entries.iter().any(|entry| entry.signer == *key) => {
+                return Err(LedgerError::Foreign { path: folder.to_owned(), signer: last.signer });
+            }
+            _ => entries.iter().for_each(|entry| account.take(entry)),
+        }
         Ok(account)
     }
 }

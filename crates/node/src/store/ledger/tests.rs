@@ -109,7 +109,9 @@ struct Site {
 
 impl Site {
     fn new(name: &str) -> Site {
-        Site { folder: Folder::new(name) }
+        let folder = Folder::new(name);
+        begin(&folder.0.join("state"), &identity(1).digest_secret()).unwrap();
+        Site { folder }
     }
 
     fn file(&self) -> PathBuf {
