@@ -11,7 +11,13 @@ use std::{
 use veilsum_node::carrier::{self, Address, Carrier, CarrierError, Credentials, HEADER_LEN, Transport};
 use veilsum_node::documents::Pinned;
 use veilsum_node::egress::Egress;
-use veilsum_proto::{message, suite::VERSION};
+use veilsum_node::store::ledger;
+use veilsum_proto::{
+    identity::Identity,
+    message,
+    roster::{Member, Roster},
+    suite::VERSION,
+};
 use veilsum_testkit::program::{Ended, Folder, Parties, Running, fingerprint_of, free_port, start_in};
 
 /// For what comes within seconds, on a machine that may have much else to do.
@@ -377,6 +383,28 @@ fn expired_damaged_and_misdirected_lines_are_refused_in_words() {
         std::fs::read_dir(&site.folder.0).expect("a folder").next().is_none(),
         "nothing is left of what was refused"
     );
+    // Nor is the account of another federation gone that this one was to share ([LED-9]).
+    let shared = Folder::fresh();
+    ledger::begin(&shared.0, &[5; 32]).expect("an account");
+    site.folder.write("site.toml", &format!("state = {:?}\n", shared.0));
+    site.run(&["join", &line]).expect(8);
+    assert!(shared.0.join(ledger::HEAD).is_file(), "the account of another federation");
+    let told = site.run(&["join", &line, "--new-account"]).expect(2);
+    assert!(told.stderr.contains("leave --new-account out"), "{}", told.stderr);
+    std::fs::remove_file(site.folder.0.join("site.toml")).expect("the policy");
+    // Who agreed to a federation is not led into another coordinator's by its name.
+    let member = |seed: u8, name: &str| Member {
+        name: name.into(),
+        key: Identity::from_seed(&[seed; 32]).public(),
+        address: String::new(),
+    };
+    let (coordinator, intermediary, sites) = (member(1, "hub"), member(2, "counter"), vec![member(3, "hospital-a")]);
+    let roster = Roster { name: "three-hospitals".into(), coordinator, intermediary, sites };
+    let key = site.folder.0.join("hospital-a.key");
+    Pinned::change(&key, |pinned| pinned.roster = Some(roster)).expect("a file");
+    let told = site.run(&["join", &line]).expect(3);
+    assert!(told.stderr.contains("is of another coordinator") && !key.exists(), "{}", told.stderr);
+    std::fs::remove_file(Pinned::beside(&key)).expect("what was agreed to");
     let shown = founded.hub.run(&["federation", "show"]).expect(0).stdout;
     assert!(shown.contains("hospital-a (site) invited, and the invitation has expired"), "{shown}");
     drop(lobby);

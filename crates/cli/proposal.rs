@@ -233,6 +233,7 @@ mod tests {
     use veilsum_node::{
         documents::write_roster,
         plan::{Column, OutOfBox, PlanSpec, Seeding},
+        store::ledger,
     };
     use veilsum_proto::codec;
     use veilsum_testkit::{cast::Cast, program::Folder};
@@ -279,6 +280,7 @@ mod tests {
             state: folder.0.join("state"),
             holds: Mutex::default(),
         };
+        ledger::begin(&judge.state, &[5; 32]).expect("an account");
         let roster = Roster::clone(&of(&works()[0].0, 64).roster);
         write_roster(&judge.roster, &roster.clone().sign(&ids[0]).expect("signed")).expect("a roster");
         Pinned::change(&judge.key, |pinned| pinned.roster = Some(roster.clone())).expect("agreed");

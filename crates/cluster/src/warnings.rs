@@ -1,8 +1,7 @@
 //! What the reader of a result should doubt, found from the result itself: a pure function of the recipe, the box and the outcome.
 //!
 //! A warning has a stable name, a sentence and the numbers it rests on. Nothing here asks a question: whatever a warning rests on was
-//! asked for the result anyway. Thresholds are named below, each with its reason; `veilsum-lab experiments defaults` measures how often they
-//! speak and how often they should have.
+//! asked for the result anyway. Thresholds are named below, each with its reason.
 
 mod choice;
 mod columns;

@@ -35,7 +35,7 @@ macro_rules! published {
     };
 }
 
-generated!(defaults noisy_defaults ffcm motivational fkm);
+generated!(noisy_defaults ffcm motivational fkm);
 // Of g2 generated sets are not near enough: with ten sites of them one average ends elsewhere.
 published!(bank federated_fcm ffcf g2);
 

@@ -371,8 +371,10 @@ impl Parties {
         let identity = Identity::generate(&mut system_rng());
         write_key(self.path(&format!("{name}.key")), name, &identity, Existing::Replace).expect("a key");
         if name.starts_with("site-") {
-            let state = self.folder.0.join(format!("{name}.state"));
-            ledger::begin(&state, &identity.digest_secret()).expect("an account");
+            // Where the kit says, and where the program looks if nobody does.
+            for state in [format!("{name}.state"), format!("{name}.key.state")] {
+                ledger::begin(&self.folder.0.join(state), &identity.digest_secret()).expect("an account");
+            }
         }
         identity
     }

@@ -6,7 +6,6 @@
 
 mod bank;
 mod data;
-mod defaults;
 pub mod dp;
 mod federated_fcm;
 mod ffcf;
@@ -42,12 +41,7 @@ pub struct Experiment {
 }
 
 /// All experiments, in the order in which they are run.
-pub const ALL: [Experiment; 9] = [
-    Experiment {
-        name: "defaults",
-        about: "runs with defaults against the best of 20 pooled starts; warnings where there is trouble",
-        run: defaults::run,
-    },
+pub const ALL: [Experiment; 8] = [
     Experiment { name: "ffcm", about: "FFCM, cases 1 to 3 (Stallmann & Wilbik 2022, FFCM)", run: ffcm::run },
     Experiment {
         name: "motivational",
