@@ -518,7 +518,7 @@ mod tests {
         // Every site by itself takes most room.
         let directory = Directory { threshold: n, entries, blocks: (0..n).map(|site| vec![site]).collect() };
         let bytes = codec::encode(&directory);
-        assert_eq!(bytes.len(), 18 + (1_423 + 10) * usize::from(n));
+        assert_eq!(bytes.len(), 18 + (1_456 + 10) * usize::from(n));
         assert!(codec::decode::<Directory>("d", &bytes, Kind::Directory.body_limit()).unwrap() == directory);
     }
 
@@ -526,7 +526,7 @@ mod tests {
     fn limits_fit_the_largest_honest_messages() {
         let n = crate::limits::MAX_SITES;
         let proof = 96;
-        assert!(n * (2 + 64 + KEY_BYTES + 77 + proof + 10) + 64 + OVERHEAD <= Kind::Directory.body_limit());
+        assert!(n * (2 + 64 + KEY_BYTES + 110 + proof + 10) + 64 + OVERHEAD <= Kind::Directory.body_limit());
         assert!(n * (2 + proof) + 64 + OVERHEAD <= Kind::Survivors.body_limit());
         assert!(n * (2 + 2 + proof) + 64 + OVERHEAD <= Kind::Certificate.body_limit());
         assert!(n * 34 + 64 + OVERHEAD <= Kind::ConsistencyCheck.body_limit());

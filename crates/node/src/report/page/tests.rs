@@ -282,7 +282,7 @@ fn what_is_drowned_in_noise_or_missing_is_left_out_and_said() {
     assert!(html.contains("among the rows of 4 sites"), "a count without an error is not said");
     assert!(html.contains("(5, 1e-6)-differentially private"));
     // What a site knows that ran no copy of the method.
-    let few = json!({"method": "fcm", "k": 1, "m": 2.0, "centres": [[1.0]], "columns": ["x"], "converged": null,
+    let few = json!({"format": "veilsum-result/1", "method": "fcm", "k": 1, "m": 2.0, "centres": [[1.0]], "columns": ["x"], "converged": null,
         "ended_early": null, "plan_hash": "00", "standardisation": null, "traffic": {}});
     assert!(checked(&place.put("result.json", &few), None).contains("does not say whether the run converged"));
 }

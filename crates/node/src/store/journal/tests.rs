@@ -147,6 +147,8 @@ fn a_new_deck_takes_the_old_keys_off_the_disk() {
 #[test]
 fn no_secret_of_a_closed_slot_is_in_the_file() {
     #[derive(serde::Serialize, serde::Deserialize)]
+    struct Block([u8; 32], Vec<u16>, Vec<[u8; 32]>, Vec<u32>);
+    #[derive(serde::Serialize, serde::Deserialize)]
     struct Deck {
         kind: u32,
         names: [[u8; 32]; 2],
@@ -154,7 +156,7 @@ fn no_secret_of_a_closed_slot_is_in_the_file() {
         directory: [u8; 32],
         threshold: u16,
         members: Vec<u16>,
-        blocks: Vec<([u8; 32], Vec<u16>, Vec<u32>)>,
+        blocks: Vec<Block>,
         first: u16,
         pairs: Vec<[u8; 32]>,
         seeds: Vec<[u8; 32]>,
