@@ -377,7 +377,8 @@ mod tests {
         let judged = |w: &mut PlanSpec, validity| (w.judge, w.recipe.validity) = (Judge::Intermediary, validity);
         let mut of_sums = Validity::basic();
         of_sums.davies_bouldin.p = 1.0;
-        let table: [(&dyn Fn(&mut PlanSpec), &str); 16] = [
+        type Change<'a> = &'a dyn Fn(&mut PlanSpec);
+        let table: [(Change<'_>, &str); 16] = [
             (&|w| w.recipe = fcm(3, 1.0, 0.0, 1), "fuzzifier"),
             (&|w| w.recipe = fcm(3, f64::NAN, 0.0, 1), "fuzzifier"),
             (&|w| w.recipe = fcm(3, 2.0, -1.0, 1), "epsilon"),
