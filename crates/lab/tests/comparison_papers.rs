@@ -6,7 +6,7 @@ use veilsum_cluster::method::{Candidates, Seeding};
 use veilsum_cluster::offline::kmeans::best_of;
 use veilsum_cluster::query::{FeatureParams, LocalSteps};
 use veilsum_cluster::random::Stream;
-use veilsum_cluster::synthetic::Example;
+use veilsum_cluster::synthetic::{self, Example};
 use veilsum_cluster::{Algorithm, Centres, Domain, Outcome, Recipe, Rows, assign, pooled};
 use veilsum_lab::comparison::{ffcf, ffcm, fkm, kfed};
 use veilsum_testkit::data::prepare_all;
@@ -77,6 +77,24 @@ fn ffcm_on_the_square() {
     about(&within, 0.625, 0.007);
     about(&avg1, 3.65, 0.45);
     about(&totals, mean(&avg2), 1e-3);
+}
+
+/// Seed 004's example, K = 5: fuzzy Davies-Bouldin .4309 +- .0020.
+#[test]
+fn fed_fcm_on_the_motivational_example() {
+    let mut index = vec![];
+    for seed in 0..4 {
+        let example = synthetic::five_gaussians(seed);
+        let domain = Domain::new(vec![-1.0; 2], vec![2.0; 2], veilsum_cluster::Scaling::None).expect("box");
+        let algorithm = Algorithm::FfcmAvg2 {
+            m: 2.0,
+            epsilon: 1e-3,
+            max_rounds: 50,
+            local: LocalSteps { most: 1000, epsilon: 1e-3 },
+        };
+        index.push(on_totals(algorithm, 5, &example, &domain).indices.fuzzy_davies_bouldin);
+    }
+    about(&index, 0.4309, 0.004);
 }
 
 /// B.8.1 and C.3: FFCF by our rules, plain and on anchors.
