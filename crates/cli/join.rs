@@ -116,7 +116,13 @@ impl Verb for JoinArgs {
                 "join in a folder of its own: --folder DIR; if the coordinator's key changed, ask it by telephone",
             ));
         }
-        let mut made = Made { key: key.clone(), is_new: !key.exists(), folder: !folder.exists(), account: false };
+        let mut made = Made {
+            key: key.clone(),
+            is_new: !key.exists(),
+            folder: !folder.exists(),
+            account: false,
+            invitation: invitation.token.hash(),
+        };
         std::fs::create_dir_all(folder).map_err(|e| {
             Failure::input(format!("{} cannot be made ({e})", folder.display()), "choose another --folder")
         })?;
@@ -194,12 +200,16 @@ struct Made {
     is_new: bool,
     folder: bool,
     account: bool,
+    invitation: veilsum_proto::suite::Hash,
 }
 
 impl Made {
     /// Who was refused at the door has nothing of it: the invitation is void, and a key that nobody knows is of no use.
     fn undo(&self) {
-        if !self.is_new || Pinned::load(&self.key).is_ok_and(|pinned| pinned.joining.is_some()) {
+        if !self.is_new
+            || Pinned::load(&self.key)
+                .is_ok_and(|pinned| pinned.joining.iter().any(|begun| begun.invitation == self.invitation))
+        {
             return;
         }
         if self.account

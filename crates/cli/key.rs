@@ -67,8 +67,7 @@ pub(crate) fn site_of(path: &Path, name: &str, anew: bool) -> Result<(Identity, 
         // Whoever met the one before knows it by its secret, and would take this one for it, set back.
         let digests = if anew { Zeroizing::new(drawn()) } else { identity.digest_secret() };
         ledger::begin(&state, &digests)?;
-    } else if matches!(Ledger::look(&state, &identity.public()), Err(LedgerError::Foreign { .. })) {
-        Ledger::take_over(&state, identity.clone())?;
+    } else if Ledger::take_over(&state, identity.clone())? {
         crate::tell!("the account in {} goes on under a new key", state.display());
     }
     if is_new {

@@ -1,11 +1,11 @@
 //! A site in one run.
 
-use std::sync::Arc;
+use std::{path::Path, sync::Arc};
 
 use serde_json::json;
 use veilsum_node::{
     cost,
-    documents::{self, Loaded, policy_of},
+    documents::{self, Loaded, SitePolicy, policy_of},
     error::{Code, Failure},
     report,
     role::{
@@ -16,7 +16,7 @@ use veilsum_node::{
     store::{Ledger, LedgerError},
     table::Tally,
 };
-use veilsum_proto::roster::PartyId;
+use veilsum_proto::{identity::Identity, roster::PartyId};
 
 use super::args::{RunArgs, model_in};
 use crate::{
@@ -49,6 +49,17 @@ fn told(tally: &Tally) -> Result<(), Failure> {
     Ok(())
 }
 
+/// Where `site.toml` says where the account is, which other federations may share, this key signs there, too ([LED-9]).
+///
+/// # Errors
+/// A [`Failure`] where there is none, or it cannot be used.
+pub(super) fn shares(args: &RunArgs, site: &SitePolicy, identity: &Arc<Identity>, state: &Path) -> Result<(), Failure> {
+    if site.state.is_some() && args.own.state.is_none() {
+        Ledger::take_over(state, identity.clone())?;
+    }
+    Ok(())
+}
+
 /// The same with what was read, which is not told.
 pub(crate) fn read(args: &RunArgs, json: bool) -> Result<(ClientConfig, Option<Tally>), Failure> {
     let documents = args.documents();
@@ -57,10 +68,7 @@ pub(crate) fn read(args: &RunArgs, json: bool) -> Result<(ClientConfig, Option<T
     warn_of_replacing(&report::beside(&model_in(&args.out)), &federation.terms);
     let (key, state) = (args.key()?, args.state()?);
     let (site, file) = policy_of(args.own.policy.as_deref(), Some(&key))?;
-    if site.state.is_some() && args.own.state.is_none() {
-        // Its operator says that the account is there, which other federations may share.
-        Ledger::take_over(&state, identity.clone())?;
-    }
+    shares(args, &site, &identity, &state)?;
     // Before anybody is dialled. A line that was being written when the process ended is dropped when the ledger is opened.
     match Ledger::look(&state, &identity.public()) {
         Ok(_) | Err(LedgerError::Torn { .. }) => {}

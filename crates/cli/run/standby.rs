@@ -8,7 +8,7 @@ use std::{
 };
 
 use veilsum_node::{
-    documents::{self, Offered, Pinned, Standing, load_identity, load_roster},
+    documents::{self, Offered, Pinned, Standing, load_identity, load_roster, policy_of},
     error::{Code, Failure},
     files,
     role::{
@@ -89,8 +89,12 @@ impl RunArgs {
         let window = Window::open(&self.state_for(key, is_site)?, &name, role);
         let mut door = None;
         loop {
-            let (identity, _) = own_identity(key, &self.state_for(key, is_site)?)?;
-            let member = Member { args: self, key: key.to_owned(), identity: Arc::new(identity), is_site, json };
+            let state = self.state_for(key, is_site)?;
+            let identity = Arc::new(own_identity(key, &state)?.0);
+            if is_site {
+                site::shares(self, &policy_of(self.own.policy.as_deref(), Some(key))?.0, &identity, &state)?;
+            }
+            let member = Member { args: self, key: key.to_owned(), identity, is_site, json };
             if !is_site {
                 member.open(&mut door).await?;
             }

@@ -56,6 +56,13 @@ pub fn judge(federation: &Federation, policy: &Policy, account: &Account, now: u
             Rule::Pol8,
         );
     }
+    if account.block().is_some_and(|block| block.members.len() > federation.roster.sites.len()) {
+        return refused(
+            "these rows were answered together with more sites than are on the roster; if other rows take their place, say so: veilsum ledger \
+             separate",
+            Rule::Rel5,
+        );
+    }
     judge_rest(federation, policy, account, now)
 }
 

@@ -29,6 +29,8 @@ const FORMAT: &str = "veilsum-pinned/1";
 const MAX_FILE: usize = 1 << 20;
 /// Changes that one message tells; the rest is counted.
 const TOLD: usize = 12;
+/// Attempts to join that are kept: more parties than anybody tries in one folder.
+const MOST_BEGUN: usize = 8;
 const NEXT: &str =
     "put it back as it was; if it is lost, move it aside: the roster must then be compared by telephone anew";
 
@@ -63,11 +65,14 @@ impl Begun {
     /// # Errors
     /// A [`Failure`] where it cannot be read or written.
     pub fn take_up(key: &Path, invitation: Hash, fresh: Nonce) -> Result<Begun, Failure> {
-        if let Some(found) = Pinned::load(key)?.joining.filter(|found| found.invitation == invitation) {
+        if let Some(found) = Pinned::load(key)?.joining.into_iter().find(|found| found.invitation == invitation) {
             return Ok(found);
         }
         let begun = Begun { invitation, nonce: fresh, answer: None };
-        Pinned::change(key, |pinned| pinned.joining = Some(begun.clone()))?;
+        Pinned::change(key, |pinned| {
+            pinned.joining.drain(..(pinned.joining.len() + 1).saturating_sub(MOST_BEGUN));
+            pinned.joining.push(begun.clone());
+        })?;
         Ok(begun)
     }
 
@@ -85,7 +90,10 @@ impl Begun {
             )),
             None => {
                 self.answer = Some(answer);
-                Pinned::change(key, |pinned| pinned.joining = Some(self.clone()))
+                Pinned::change(key, |pinned| {
+                    let own = pinned.joining.iter_mut().find(|begun| begun.invitation == self.invitation);
+                    own.into_iter().for_each(|begun| begun.clone_from(self));
+                })
             }
         }
     }
@@ -98,8 +106,8 @@ pub struct Pinned {
     pub roster: Option<Roster>,
     /// Digest of the policy under which it took part last.
     pub policy: Option<Hash>,
-    /// The invitation that it took up last.
-    pub joining: Option<Begun>,
+    /// The invitations that were taken up last in this folder, by whichever party.
+    pub joining: Vec<Begun>,
 }
 
 #[derive(Serialize, Deserialize)]
@@ -108,9 +116,9 @@ struct File {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     policy: Option<Hash>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    joining: Option<Begun>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     roster: Option<RosterPart>,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    joining: Vec<Begun>,
 }
 
 #[derive(Serialize, Deserialize)]
@@ -300,7 +308,7 @@ mod tests {
         std::fs::create_dir_all(&folder).unwrap();
         let key = folder.join("a.key");
         assert!(Pinned::load(&key).unwrap() == Pinned::default());
-        let whole = Pinned { roster: Some(roster(3)), policy: Some(Hash([7; 32])), joining: None };
+        let whole = Pinned { roster: Some(roster(3)), policy: Some(Hash([7; 32])), joining: Vec::new() };
         Pinned::change(&key, |pinned| *pinned = whole.clone()).unwrap();
         assert!(Pinned::load(&key).unwrap() == whole);
         let (path, good) = (Pinned::beside(&key), std::fs::read_to_string(Pinned::beside(&key)).unwrap());
@@ -350,6 +358,9 @@ mod tests {
         assert!(again.answered(&path, Nonce([4; 32])).unwrap_err().message.contains("[JOI-5]"));
         let other = Begun::take_up(&path, Hash([5; 32]), Nonce([9; 32])).unwrap();
         assert_eq!((other.nonce, other.answer), (Nonce([9; 32]), None));
+        // Another party that joins from the same folder takes nothing from the first.
+        let again = Begun::take_up(&folder.join("b.key"), Hash([1; 32]), Nonce([9; 32])).unwrap();
+        assert_eq!((again.nonce, again.answer), (Nonce([2; 32]), Some(Nonce([3; 32]))));
         std::fs::remove_dir_all(&folder).unwrap();
     }
 }

@@ -76,7 +76,9 @@ async fn join(config: &JoinConfig) -> Result<Roster, Failure> {
             Err(Attempt::Final(failure)) => {
                 // An attempt that was answered is kept: there is one for an invitation ([JOI-5]).
                 if begun.answer.is_none() {
-                    let _ = Pinned::change(&config.key, |pinned| pinned.joining = None);
+                    let _ = Pinned::change(&config.key, |pinned| {
+                        pinned.joining.retain(|begun| begun.invitation != config.invitation.token.hash());
+                    });
                 }
                 return Err(failure);
             }

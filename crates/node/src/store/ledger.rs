@@ -89,13 +89,17 @@ impl Ledger {
         Self::open_as(folder, identity, data, plan, false)
     }
 
-    /// This key signs from now on, in the place of one that is lost, or in turn with those of other federations ([LED-9]).
+    /// This key signs from now on, in the place of one that is lost, or in turn with those of other federations ([LED-9]). Whether it did
+    /// not before.
     ///
     /// # Errors
     /// [`LedgerError`].
-    pub fn take_over(folder: &Path, identity: Arc<Identity>) -> Result<(), LedgerError> {
+    pub fn take_over(folder: &Path, identity: Arc<Identity>) -> Result<bool, LedgerError> {
+        if !matches!(Self::look(folder, &identity.public()), Err(LedgerError::Foreign { .. })) {
+            return Ok(false);
+        }
         let data = Data { name: String::new(), rows: Hash::default() };
-        Self::open_as(folder, identity, data, Hash::default(), true).map(drop)
+        Self::open_as(folder, identity, data, Hash::default(), true).map(|_| true)
     }
 
     /// Whoever signs in another's place is one who signed before, unless `anew`: then that is noted at once.
@@ -111,7 +115,7 @@ impl Ledger {
         let lock = lock(&path, &plan)?;
         let mut ledger = Ledger::in_memory(identity, data);
         let log = Log::open(path.clone()).map_err(|source| LedgerError::Io { path, source })?;
-        let (last, known) = ledger.read(log, folder.join(HEAD), lock, &plan)?;
+        let (last, known) = ledger.read(log, folder, lock, &plan)?;
         ledger.signer = last;
         match last.filter(|_| !known) {
             Some(signer) if !anew => Err(LedgerError::Foreign { path: folder.to_owned(), signer }),
@@ -128,13 +132,13 @@ impl Ledger {
     fn read(
         &mut self,
         mut log: Log,
-        head_path: PathBuf,
+        folder: &Path,
         lock: File,
         plan: &Hash,
     ) -> Result<(Option<PublicKey>, bool), LedgerError> {
         let path = log.path().to_owned();
         let damaged = |what: String| LedgerError::Damaged { path: path.clone(), what };
-        let known = known(head_path.parent().unwrap_or(Path::new("")))?;
+        let known = known(folder)?;
         // The head's own entry must be there.
         let mut seen = known.head.entries == 0;
         let (own, mut signed) = (self.identity.public(), false);
@@ -167,7 +171,7 @@ impl Ledger {
         }
         self.words = known.words;
         log.keep(good).map_err(|source| LedgerError::Io { path, source })?;
-        self.disk = Some(Disk { log, head_path, digests: known.digests, _lock: lock });
+        self.disk = Some(Disk { log, head_path: folder.join(HEAD), digests: known.digests, _lock: lock });
         Ok((signer, signed))
     }
 
