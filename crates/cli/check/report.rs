@@ -17,7 +17,7 @@ use veilsum_node::{
     table::Tally,
 };
 use veilsum_proto::{
-    policy::{Policy, rho_text},
+    policy::{Policy, left_text, rho_text},
     suite::Hash,
 };
 
@@ -142,7 +142,7 @@ impl Spent {
     }
 
     fn lines(&self) -> Vec<String> {
-        let (cap, left) = (rho_text(self.nano_rho_cap), rho_text(self.nano_rho_left));
+        let (cap, left) = (rho_text(self.nano_rho_cap), left_text(self.nano_rho_left));
         let mut lines = vec![
             format!("account: {}", self.says),
             format!("  {} spent of rho {cap}, {left} left", dp::spends(self.nano_rho)),

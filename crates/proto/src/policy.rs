@@ -287,6 +287,11 @@ pub fn rho_text(nano_rho: u64) -> String {
     text.trim_end_matches('0').trim_end_matches('.').to_owned()
 }
 
+/// What is left of an account, likewise, but rounded down: nobody is told of more than there is.
+pub fn left_text(nano_rho: u64) -> String {
+    rho_text(nano_rho - nano_rho % 100_000)
+}
+
 /// The smallest number of sites this site lets a total cover.
 pub(crate) fn least(terms: &Terms, floor: &Floor) -> usize {
     usize::from(terms.min_cohort.max(floor.min_cohort)).max(MIN_SITES)

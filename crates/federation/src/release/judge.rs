@@ -7,7 +7,7 @@ use serde::Serialize;
 use veilsum_cluster::method::Seeding;
 use veilsum_proto::{
     Error, Rule,
-    policy::{self, Exact, Policy, rho_text},
+    policy::{self, Exact, Policy, left_text, rho_text},
 };
 
 use super::{Account, facts, promise};
@@ -29,7 +29,7 @@ impl fmt::Display for Yes {
         let Some(rho) = self.nano_rho else {
             return f.write_str("this site answers the whole plan, to whose exact totals its operator agreed.");
         };
-        let (rho, left) = (rho_text(rho), rho_text(self.left));
+        let (rho, left) = (rho_text(rho), left_text(self.left));
         write!(f, "this site answers the whole plan. It spends rho {rho} at most, and leaves {left} in the account. ")?;
         match self.runs.unwrap_or(0) {
             0 => write!(f, "No further plan like it fits."),

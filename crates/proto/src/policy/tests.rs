@@ -159,4 +159,6 @@ fn pol_9_exact_totals_leave_by_agreement_only() {
 fn rho_is_read_by_people() {
     let shown = [0, 1, 250_000_000, 1_000_000_000, 333_333_333, 12_500_000_000].map(rho_text);
     assert_eq!(shown, ["0", "0.0001", "0.25", "1", "0.3334", "12.5"]);
+    // What is spent and what is left are never more together than there is.
+    assert_eq!([666_666_667, 99_999, 750_000_000].map(left_text), ["0.6666", "0", "0.75"]);
 }
