@@ -1,7 +1,7 @@
 //! Charts: what is shown is data, and how it looks is decided here.
 
 use crate::{
-    drawing::{Anchor, COLOURS, Drawing, LETTER, STYLE, Swatch, WIDE, mark, n},
+    drawing::{Anchor, COLOURS, Drawing, LETTER, Swatch, WIDE, mark, n},
     scale::{Scale, drawn},
     text::{escaped, number, shortened, width},
 };
@@ -14,7 +14,7 @@ const LARGEST: f64 = 30.0;
 /// One chart.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Chart {
-    /// Its heading: above a document of its own, and for those who do not see it.
+    /// Its heading, also for those who do not see it.
     pub title: String,
     /// What runs to the right.
     pub x: String,
@@ -149,37 +149,27 @@ impl Chart {
 
     /// The SVG of a page that has the style sheet of [`Page`](crate::Page).
     pub fn inline(&self) -> String {
-        let (drawing, high) = self.drawing(0.0);
-        drawing.svg(high, &self.title, "")
+        let (drawing, high) = self.drawing();
+        drawing.svg(high, &self.title)
     }
 
-    /// The SVG as a document of its own, with its title and colours.
-    pub fn svg(&self) -> String {
-        let words = wrapped(&self.title, WIDE - 20.0);
-        let (mut drawing, high) = self.drawing(16.0 * words.len() as f64 + 8.0);
-        for (i, line) in words.iter().enumerate() {
-            drawing.text((0.0, 14.0 + 16.0 * i as f64), Anchor::START, "", line, WIDE);
-        }
-        drawing.svg(high, &self.title, &format!("<style>{STYLE}svg{{background:var(--paper)}}</style>"))
-    }
-
-    /// Everything below `top`, and how high it is with that.
-    fn drawing(&self, top: f64) -> (Drawing, f64) {
+    /// What is drawn, and how high it is.
+    fn drawing(&self) -> (Drawing, f64) {
         let mut drawing = Drawing::default();
         let high = match &self.plot {
-            Plot::Lines(series) => self.lines(&mut drawing, top, series),
-            Plot::Bars(bars, names) => bars_to_the_right(&mut drawing, top, bars, names, &self.x),
-            Plot::Histogram(of) => self.histogram(&mut drawing, top, of),
-            Plot::Plane(clouds, spots) => self.plane(&mut drawing, top, clouds, spots),
-            Plot::Parallel(axes, lines) => parallel(&mut drawing, top, axes, lines),
+            Plot::Lines(series) => self.lines(&mut drawing, series),
+            Plot::Bars(bars, names) => bars_to_the_right(&mut drawing, bars, names, &self.x),
+            Plot::Histogram(of) => self.histogram(&mut drawing, of),
+            Plot::Plane(clouds, spots) => self.plane(&mut drawing, clouds, spots),
+            Plot::Parallel(axes, lines) => parallel(&mut drawing, axes, lines),
         };
         (drawing, high)
     }
 
-    fn lines(&self, drawing: &mut Drawing, top: f64, series: &[(String, Vec<(f64, f64)>)]) -> f64 {
+    fn lines(&self, drawing: &mut Drawing, series: &[(String, Vec<(f64, f64)>)]) -> f64 {
         let points = || series.iter().flat_map(|(_, points)| points.iter().copied());
         let both = || points().filter(|(x, y)| drawn(*x, false) && drawn(*y, self.log));
-        let frame = Frame::new(self, drawing, top, 6.0, (both().map(|p| p.0), both().map(|p| p.1)));
+        let frame = Frame::new(self, drawing, 6.0, (both().map(|p| p.0), both().map(|p| p.1)));
         for (style, (name, points)) in series.iter().enumerate() {
             let places = points.iter().filter_map(|(x, y)| Some((frame.x.place(*x)?, frame.y.place(*y)?)));
             let places: Vec<(f64, f64)> = places.collect();
@@ -196,12 +186,12 @@ impl Chart {
         frame.bottom + drawing.legend(frame.bottom, &names, Swatch::Line)
     }
 
-    fn histogram(&self, drawing: &mut Drawing, top: f64, of: &Histogram) -> f64 {
+    fn histogram(&self, drawing: &mut Drawing, of: &Histogram) -> f64 {
         let whole =
             of.bins.iter().copied().filter(|(from, to, _)| from < to && drawn(*from, false) && drawn(*to, false));
         let bins: Vec<(f64, f64, f64)> = whole.collect();
         // Words stand above the bars.
-        let lanes = top + 2.0;
+        let lanes = 2.0;
         let top = lanes + 15.0 * self.notes.len() as f64 + 4.0;
         let bottom = top + 90.0;
         let ends =
@@ -222,7 +212,7 @@ impl Chart {
         bottom + 22.0
     }
 
-    fn plane(&self, drawing: &mut Drawing, top: f64, clouds: &[Cloud], spots: &[Spot]) -> f64 {
+    fn plane(&self, drawing: &mut Drawing, clouds: &[Cloud], spots: &[Spot]) -> f64 {
         let reach = |spot: &Spot| spot.ellipse.unwrap_or_default();
         let places = || {
             let of_spots = spots.iter().flat_map(move |spot| {
@@ -233,7 +223,7 @@ impl Chart {
         };
         // Circles do not reach over the axes.
         let inset = if spots.iter().any(|spot| spot.ellipse.is_none() && spot.share.is_some()) { LARGEST } else { 6.0 };
-        let frame = Frame::new(self, drawing, top, inset, (places().map(|p| p.0), places().map(|p| p.1)));
+        let frame = Frame::new(self, drawing, inset, (places().map(|p| p.0), places().map(|p| p.1)));
         let at = |(x, y): (f64, f64)| Some((frame.x.place(x)?, frame.y.place(y)?));
         for cloud in clouds {
             let marks: String = cloud.points.iter().filter_map(|p| at(*p)).map(|p| mark(p, 2.0, cloud.style)).collect();
@@ -312,12 +302,11 @@ impl Frame {
     fn new(
         chart: &Chart,
         drawing: &mut Drawing,
-        top: f64,
         inset: f64,
         (xs, ys): (impl Iterator<Item = f64>, impl Iterator<Item = f64>),
     ) -> Frame {
-        drawing.text((0.0, top + 12.0), Anchor::START, "quiet", &chart.y, WIDE);
-        let lanes = top + 22.0;
+        drawing.text((0.0, 12.0), Anchor::START, "quiet", &chart.y, WIDE);
+        let lanes = 22.0;
         let roof = lanes + 15.0 * chart.notes.len() as f64;
         let floor = roof + PLAIN;
         let y = Scale::around(ys, (floor - inset, roof + inset), chart.log);
@@ -391,7 +380,7 @@ fn wrapped(text: &str, room: f64) -> Vec<String> {
     lines
 }
 
-fn bars_to_the_right(drawing: &mut Drawing, top: f64, bars: &[Bar], names: &[String], what: &str) -> f64 {
+fn bars_to_the_right(drawing: &mut Drawing, bars: &[Bar], names: &[String], what: &str) -> f64 {
     let values = || bars.iter().flat_map(|bar| &bar.values);
     let longest = values().map(|value| width(&value.words, LETTER)).fold(0.0, f64::max);
     // Long words stand above their bar, so that they never lie on one.
@@ -399,7 +388,7 @@ fn bars_to_the_right(drawing: &mut Drawing, top: f64, bars: &[Bar], names: &[Str
     let end = if above { WIDE - 2.0 } else { WIDE - longest - 8.0 };
     let x = Scale::from_zero(values().map(|v| v.value), (2.0, end));
     let zero = x.place(0.0).unwrap_or(2.0);
-    let mut y = top + 2.0;
+    let mut y = 2.0;
     for bar in bars {
         for line in wrapped(&bar.name, WIDE) {
             drawing.text((0.0, y + 12.0), Anchor::START, "", &line, WIDE);
@@ -432,15 +421,10 @@ fn bars_to_the_right(drawing: &mut Drawing, top: f64, bars: &[Bar], names: &[Str
     y + drawing.legend(y, &names, Swatch::Bar) + 4.0
 }
 
-fn parallel(
-    drawing: &mut Drawing,
-    top: f64,
-    axes: &[(String, (f64, f64))],
-    lines: &[(String, Vec<Option<f64>>)],
-) -> f64 {
+fn parallel(drawing: &mut Drawing, axes: &[(String, (f64, f64))], lines: &[(String, Vec<Option<f64>>)]) -> f64 {
     const LEFT: f64 = 132.0;
     const ROW: f64 = 40.0;
-    let y = |row: usize| top + ROW * row as f64 + 20.0;
+    let y = |row: usize| ROW * row as f64 + 20.0;
     let scales: Vec<Scale> = axes.iter().map(|(_, ends)| Scale::between(*ends, (LEFT, WIDE - 8.0))).collect();
     for (row, (name, (from, to))) in axes.iter().enumerate() {
         drawing.text((0.0, y(row) - 2.0), Anchor::START, "", name, LEFT - 10.0);
@@ -464,7 +448,7 @@ fn parallel(
             }
         }
     }
-    let bottom = top + ROW * axes.len() as f64 + 4.0;
+    let bottom = ROW * axes.len() as f64 + 4.0;
     let names: Vec<(String, usize)> = lines.iter().enumerate().map(|(i, (name, _))| (name.clone(), i)).collect();
     bottom + drawing.legend(bottom, &names, Swatch::Line) + 2.0
 }

@@ -153,9 +153,9 @@ impl Drawing {
     }
 
     /// What was drawn, so high, with a name for those who do not see it.
-    pub(crate) fn svg(&self, high: f64, name: &str, style: &str) -> String {
+    pub(crate) fn svg(&self, high: f64, name: &str) -> String {
         format!(
-            "<svg xmlns=\"http://www.w3.org/2000/svg\" class=\"chart\" viewBox=\"0 0 {} {}\" role=\"img\" aria-label=\"{}\">{style}\n{}</svg>\n",
+            "<svg xmlns=\"http://www.w3.org/2000/svg\" class=\"chart\" viewBox=\"0 0 {} {}\" role=\"img\" aria-label=\"{}\">\n{}</svg>\n",
             n(WIDE),
             n(high.ceil()),
             escaped(name),

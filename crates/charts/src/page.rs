@@ -15,7 +15,7 @@ use crate::{
 /// four columns. One of few numbers scrolls, with a shade at the edge behind which there is more.
 const STYLE: &str = ":root{color-scheme:light dark}*{box-sizing:border-box}\
 body{font:1rem/1.5 system-ui,sans-serif;margin:0;color:var(--ink);background:var(--paper);overflow-wrap:break-word}\
-main,footer{max-width:52rem;margin:0 auto;padding:1rem}.wide main,.wide footer{max-width:76rem}\
+main,footer{max-width:76rem;margin:0 auto;padding:1rem}\
 h1{font-size:1.5rem;line-height:1.2}h2{font-size:1.2rem;margin-top:2rem;border-top:1px solid var(--quiet);padding-top:.5rem}h3{font-size:1rem;margin-bottom:.3rem}\
 .says,.beware{font-size:1.1rem;border:2px solid;border-radius:.4rem;padding:.5rem .8rem;max-width:52rem}\
 .beware{border-style:double;border-width:6px;font-weight:600}p,ul{max-width:52rem}\
@@ -36,7 +36,7 @@ figure{margin:.8rem 0;max-width:36rem;break-inside:avoid}figcaption{font-weight:
 .scroll .turns td{max-width:none;display:flex;justify-content:space-between;gap:1rem}.turns td::before{content:attr(data-column)}\
 .turns td:first-child{font-weight:bold}.turns td:first-child::before,.turns td:empty{display:none}\
 .pairs td::before{content:none}.pairs td:first-child{font-weight:bold}.scroll{font-size:.9rem}.scroll td:first-child{min-width:6.5rem;max-width:10rem}}\
-@media print{@page{margin:2cm}body{font-size:10pt}main,footer,.wide main,.wide footer{max-width:none;padding:0}h2,h3{break-after:avoid}tr,li,.says,.numbers{break-inside:avoid}\
+@media print{@page{margin:2cm}body{font-size:10pt}main,footer{max-width:none;padding:0}h2,h3{break-after:avoid}tr,li,.says,.numbers{break-inside:avoid}\
 .scroll{overflow:visible;background:none;font-size:8pt}.scroll td,.scroll th{min-width:0}\
 .charts{grid-template-columns:repeat(2,1fr)}a{color:inherit;text-decoration:none}}";
 
@@ -50,7 +50,6 @@ const POLICY: &str = "default-src 'none'; style-src 'unsafe-inline'; base-uri 'n
 pub struct Page {
     title: String,
     body: String,
-    wide: bool,
 }
 
 /// A cell of a table.
@@ -84,14 +83,9 @@ impl<T: Into<String>> From<T> for Cell {
 }
 
 impl Page {
-    /// An empty page under this title, as wide as lines are read well.
+    /// An empty page under this title.
     pub fn new(title: &str) -> Page {
-        Page { title: title.to_owned(), body: format!("<h1>{}</h1>\n", escaped(title)), wide: false }
-    }
-
-    /// The same with room for charts beside each other.
-    pub fn wide(title: &str) -> Page {
-        Page { wide: true, ..Page::new(title) }
+        Page { title: title.to_owned(), body: format!("<h1>{}</h1>\n", escaped(title)) }
     }
 
     /// The sentence that the page is about.
@@ -244,11 +238,10 @@ impl Page {
     pub fn html(&self) -> String {
         format!(
             "<!doctype html>\n<html lang=\"en\"><head><meta charset=\"utf-8\"><meta name=\"viewport\" content=\"width=device-width\">\
-             <meta http-equiv=\"Content-Security-Policy\" content=\"{POLICY}\"><title>{}</title>\n<style>{}{STYLE}</style></head>\n<body{}>\n<main>\n{}</main>\n\
+             <meta http-equiv=\"Content-Security-Policy\" content=\"{POLICY}\"><title>{}</title>\n<style>{}{STYLE}</style></head>\n<body>\n<main>\n{}</main>\n\
              <footer>Made by veilsum {} on this party's own machine. The page holds no script and fetches nothing.</footer>\n</body></html>\n",
             escaped(&self.title),
             drawing::STYLE,
-            if self.wide { " class=\"wide\"" } else { "" },
             self.body,
             env!("CARGO_PKG_VERSION")
         )
@@ -274,7 +267,7 @@ mod tests {
     const NASTY: &str = "<script>alert('x')</script>\"><img src=x onerror=y>&amp;\u{202e}\u{7}`**[a](b)";
 
     fn full() -> String {
-        let mut page = Page::wide(NASTY);
+        let mut page = Page::new(NASTY);
         page.says(NASTY).beware(NASTY).part(NASTY).subpart(NASTY).paragraph(NASTY).aside(NASTY).list([NASTY]);
         page.table(&[NASTY], [[NASTY]]);
         let nasty = || NASTY.to_owned();

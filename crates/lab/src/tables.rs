@@ -5,9 +5,8 @@ use std::{io::Write, path::PathBuf};
 use clap::Args;
 use serde_json::json;
 
-use veilsum_charts::Page;
 use veilsum_lab::experiments::{
-    self, DEFAULT_FOLDER, Experiment, ExperimentError, HEAD, Line, Report, Sample, Settings, papers,
+    self, DEFAULT_FOLDER, Experiment, ExperimentError, Line, Report, Sample, Settings, papers,
 };
 use veilsum_node::error::{Code, Failure};
 
@@ -20,7 +19,7 @@ pub(crate) struct ExperimentsArgs {
     /// Few repetitions and the smallest sets; minutes
     #[arg(long)]
     pub quick: bool,
-    /// Write a page of all tables and figures, and the answers to the papers' items, into this folder
+    /// Write the answers to the papers' items into this folder, as results.tsv
     #[arg(long, value_name = "DIR")]
     pub out: Option<PathBuf>,
     /// Folder of the data sets that are not generated [default: ../shared/data, if it exists]
@@ -49,12 +48,11 @@ pub(crate) fn experiments(args: &ExperimentsArgs, json: bool) -> Result<(), Fail
         std::fs::create_dir_all(out).map_err(|error| unwritable(out, &error))?;
     }
     let (mut results, mut skipped, mut missed) = (Vec::new(), Vec::new(), 0);
-    let (mut page, mut rows) = (Page::wide("The papers' tables and figures, run again"), Vec::new());
+    let mut rows = Vec::new();
     for experiment in chosen {
         match experiment.run(&settings) {
             Ok(report) => {
                 missed += report.missed().count();
-                show(&mut page, &report);
                 rows.extend(papers::rows(&report));
                 if !json {
                     crate::print(false, &json!({}), &format!("{}\n", experiments::text(&report)))?;
@@ -77,8 +75,8 @@ pub(crate) fn experiments(args: &ExperimentsArgs, json: bool) -> Result<(), Fail
         }
     }
     if let Some(out) = &args.out {
-        write(out, "experiments.html", &page.html())?;
-        write(out, "results.tsv", &papers::written(&rows))?;
+        let path = out.join("results.tsv");
+        std::fs::write(&path, papers::written(&rows)).map_err(|error| unwritable(&path, &error))?;
     }
     if results.is_empty() && !skipped.is_empty() {
         return Err(Failure::input(
@@ -106,18 +104,6 @@ fn chosen(names: &[String]) -> Result<Vec<Experiment>, Failure> {
         experiments::find(name).ok_or_else(unknown)
     };
     names.iter().map(find).collect()
-}
-
-fn write(out: &std::path::Path, name: &str, text: &str) -> Result<(), Failure> {
-    let path = out.join(name);
-    std::fs::write(&path, text).map_err(|error| unwritable(&path, &error))
-}
-
-/// A part of the page: notes, figures, table.
-fn show(page: &mut Page, report: &Report) {
-    page.part(&report.title).list(&report.notes).charts(&report.charts);
-    let mean = |sample: &Sample, digits: usize| format!("{:.digits$}", sample.mean());
-    page.table(&HEAD, report.lines.iter().map(|line| line.cells("", mean)));
 }
 
 fn unwritable(path: &std::path::Path, error: &std::io::Error) -> Failure {

@@ -16,10 +16,6 @@ fn quick(name: &str, data: Option<PathBuf>) {
     for line in report.lines.iter().filter(|line| line.item > 0) {
         assert!(papers::ITEMS.iter().any(|item| item.number == line.item && item.experiment == name), "{line:?}");
     }
-    let drawn: Vec<String> = report.charts.iter().map(experiments::Chart::svg).collect();
-    assert!(!drawn.is_empty() && drawn.iter().all(|svg| svg.ends_with("</svg>\n") && !svg.contains("NaN")), "{name}");
-    let printed = report.lines.iter().any(|line| line.printed.parse::<f64>().is_ok());
-    assert!(!printed || drawn.iter().any(|svg| svg.contains("paper")), "{name} draws no number of its paper");
 }
 
 /// Over sets that the experiment makes.

@@ -425,13 +425,11 @@ mod tests {
         }
     }
 
-    #[cfg(unix)]
     fn mode(path: &Path) -> u32 {
         use std::os::unix::fs::PermissionsExt;
         fs::metadata(path).expect("the file is there").permissions().mode() & 0o777
     }
 
-    #[cfg(unix)]
     fn chmod(path: &Path, mode: u32) {
         use std::os::unix::fs::PermissionsExt;
         fs::set_permissions(path, fs::Permissions::from_mode(mode)).expect("it is our file");
@@ -448,11 +446,9 @@ mod tests {
         write_private(&path, b"other", Existing::Replace).expect("as told");
         assert_eq!(fs::read(&path).expect("the new one"), b"other");
         assert_eq!(folder.names(), ["identity.key"]);
-        #[cfg(unix)]
         assert_eq!(mode(&path), 0o600);
     }
 
-    #[cfg(unix)]
     #[test]
     fn a_secret_open_to_others_is_refused_with_the_command_that_mends_it() {
         let folder = Folder::new();
@@ -474,7 +470,6 @@ mod tests {
         check_private(&path).expect("less than 600 is private as well");
     }
 
-    #[cfg(unix)]
     #[test]
     fn a_link_does_not_lead_a_secret_elsewhere() {
         let folder = Folder::new();
@@ -507,12 +502,10 @@ mod tests {
         let folder = Folder::new();
         let path = folder.0.join("result.csv");
         write_atomic(&path, b"one").expect("a free name");
-        #[cfg(unix)]
         chmod(&path, 0o640);
         write_atomic(&path, b"two").expect("it is replaced");
         assert_eq!(fs::read(&path).expect("the new one"), b"two");
         assert_eq!(folder.names(), ["result.csv"]);
-        #[cfg(unix)]
         assert_eq!(mode(&path), 0o640);
     }
 
@@ -545,7 +538,6 @@ mod tests {
         growing.write_all(b"whole").expect("room");
         growing.finish().expect("room");
         assert_eq!(fs::read(&path).expect("the new one"), b"whole");
-        #[cfg(unix)]
         assert_eq!(mode(&path), 0o600);
     }
 

@@ -339,11 +339,6 @@ impl Account {
         known.map_or(0, |known| known.len() as u64) + u64::from(known.is_none_or(|known| !known.contains(question)))
     }
 
-    /// Whether a question of this session was answered, in whatever run.
-    pub fn has_answered(&self, session: &Hash) -> bool {
-        self.questions.contains_key(session)
-    }
-
     /// rho in 10^-9 of all answers with noise under this plan.
     pub fn rho_of(&self, plan: &Hash) -> u64 {
         let of_plan = self.given.iter().filter(|g| g.plan == *plan);

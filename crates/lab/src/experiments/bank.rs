@@ -4,7 +4,6 @@
 //! say. Here that percentile is the upper end of the plan's range, at which rows are clipped; the means and the deviations are found
 //! from masked totals.
 
-use veilsum_charts::{Chart, Plot};
 use veilsum_cluster::method::{Choice, Clusters, LocalRange, Pick, Scale, Seeding, Stop};
 use veilsum_cluster::query::{LocalSteps, elbow_alone};
 use veilsum_cluster::{Algorithm, Domain, OutOfBox, Outcome, Prepared, Recipe, Rows, Scaling};
@@ -59,12 +58,9 @@ pub(super) fn run(settings: &Settings) -> Result<Report, ExperimentError> {
 
     let index =
         |outcome: &Outcome, i: usize| outcome.curve.get(i).map_or(f64::NAN, |point| point.indices.fuzzy_davies_bouldin);
-    let (mut above, mut below) = (Vec::new(), Vec::new());
     for (i, k) in clusters.each().enumerate() {
         let central: Sample = pooled.iter().map(|outcome| index(outcome, i)).collect();
         let (found, mean) = (index(&together, i), central.mean());
-        above.push((f64::from(k), mean));
-        below.push((f64::from(k), found));
         let line = Line::new(format!("K = {k}"), "index: central, FedFCM", 3).drawn(118).plain(central).masked(found);
         let line = line.holds(found < 1.02 * mean, "same: federated below pooled, or 2 % above at most");
         let near = (found / FEDERATED[i] - 1.0).abs().max((mean / CENTRAL[i] - 1.0).abs());
@@ -82,13 +78,11 @@ pub(super) fn run(settings: &Settings) -> Result<Report, ExperimentError> {
         let asked = Recipe { range: Some(votes), ..recipe(once, Clusters { max: 12, ..LOCAL_K }, from_totals(1)) };
         let asked = masked(&asked, &domain, &sites, None)?.curve;
         let range = asked.first().zip(asked.last()).map_or((0, 0), |(first, last)| (first.k, last.k));
-        alone(&rows, &data.names, range, settings, &mut report)?;
+        alone(&rows, range, settings, &mut report)?;
     }
     let chosen = together.centres.k();
     let line = Line::new("K = 3 to 9", "elbow of the curve", 0).drawn(118).masked(chosen as f64);
     report.lines.push(line.holds((4..=6).contains(&chosen), "same: the paper reads 4, 5 or 6 by eye"));
-    let plot = Plot::Lines(vec![("pooled".into(), above), ("FedFCM, masked".into(), below)]);
-    report.charts.push(Chart::new("Bank marketing: fuzzy Davies-Bouldin index by K", "K", "index", plot));
     for note in together.notes.iter().chain(&four.notes) {
         report.note(note.clone());
     }
@@ -119,24 +113,12 @@ fn rich(four: &Outcome, central: &[Outcome; 2], report: &mut Report) -> Result<(
     let line = Line::new("K = 4", "centre of the rich, central: balance", 3);
     let line = line.plain(richest(pooled)?[BALANCE]).masked(richest(hidden)?[BALANCE]);
     report.lines.push(line.printed(119, "2.4", 0.05, "balances are clipped at the plan's range, the 99th percentile"));
-    let ours = vec![richest(four)?[BALANCE], richest(hidden)?[BALANCE]];
-    let plot = Plot::bars(
-        ["FedFCM", "central"].map(str::to_owned).to_vec(),
-        vec![("paper".into(), vec![3.1, 2.4]), ("masked".into(), ours)],
-    );
-    report.charts.push(Chart::new("Bank marketing: the centre of the rich", "K = 4", "balance, deviations", plot));
     Ok(())
 }
 
 /// What the sites find alone, in units of the whole: the share of rich rows and of rich centres, and K. `range` is what came out of
 /// the totals of how many sites choose each K.
-fn alone(
-    rows: &[Rows],
-    names: &[String],
-    range: (u32, u32),
-    settings: &Settings,
-    report: &mut Report,
-) -> Result<(), ExperimentError> {
+fn alone(rows: &[Rows], range: (u32, u32), settings: &Settings, report: &mut Report) -> Result<(), ExperimentError> {
     let all = Rows::pooled(rows)?;
     let rich = all.iter().filter(|row| row[BALANCE] > RICH).count() as f64 / all.len() as f64;
     let line = Line::new("balance", "rows above 2.4 deviations, per cent", 2).plain(100.0 * rich);
@@ -166,11 +148,5 @@ fn alone(
         let line = Line::new("range by the sites' elbows", what, 0).plain(f64::from(plain)).masked(f64::from(found));
         report.lines.push(line.printed(117, printed, 1.0, "the paper reads the elbows by eye, here a rule does"));
     }
-    let curves = names
-        .iter()
-        .zip(curves)
-        .map(|(name, curve)| (name.clone(), curve.into_iter().map(|(k, index)| (f64::from(k), index)).collect()));
-    let plot = Plot::Lines(curves.collect());
-    report.charts.push(Chart::new("Bank marketing: index of each site alone by K", "K", "index", plot));
     Ok(())
 }

@@ -5,7 +5,6 @@
 //! `seed(s); rand(K, d)`; there are exactly 30 rounds without a stop rule; 20 sites of equal size. Their split and draws
 //! are not known, so that gamma < 1 can agree only within the spread over splits.
 
-use veilsum_charts::{Chart, Plot};
 use veilsum_cluster::method::Seeding;
 use veilsum_cluster::query::LocalSteps;
 use veilsum_cluster::sampling::Sampling;
@@ -85,39 +84,19 @@ pub(super) fn run(settings: &Settings) -> Result<Report, ExperimentError> {
     report.note("Frobenius distances are to the pooled run from the same start, after the best permutation");
     report.note("below gamma = 1 one split is compared with a reproduction over several: the tolerance covers 99 % of further splits");
     let (sets, starts) = if settings.quick { (1, 2) } else { (TABLE.len(), 10) };
-    let (mut series, mut shifts) = (Vec::new(), Vec::new());
+    let mut shifts = Vec::new();
     for known in &TABLE[..sets] {
         let data = folder.labelled(&format!("{}.csv", known.name))?;
-        let row = one(known, &data, starts, &mut report)?;
-        series.push((known.name.to_owned(), known.frobenius.to_vec()));
-        if let Some((_, last)) = series.last_mut() {
-            last.push(0.0);
-        }
-        series.push((format!("{}, masked", known.name), row.frobenius));
-        shifts.push((known.name.to_owned(), row.shifts));
+        shifts.push(one(known, &data, starts, &mut report)?);
     }
-    let plot = Plot::bars(SHARES.map(|share| format!("{share}")).to_vec(), series);
-    let (title, y) = ("Distance of the masked to the pooled centres", "Frobenius distance, mean over starts");
-    report.charts.push(Chart::new(title, "share of sites a round", y, plot));
-    let falls = shifts.iter().all(|(_, points): &(String, Vec<(f64, f64)>)| {
-        points.last().zip(points.get(1)).is_some_and(|(last, early)| last.1 < early.1)
-    });
+    let falls = shifts.iter().all(|moves| moves.last().zip(moves.get(1)).is_some_and(|(last, early)| last < early));
     let line = Line::new("all sites in every round", "sets whose centres move less and less", 0).drawn(61);
     report.lines.push(line.masked(shifts.len() as f64).holds(falls, "same: the last move is below the second of each"));
-    let title = "How far the masked centres move in each round";
-    report.charts.push(Chart::new(title, "round", "Frobenius norm", Plot::Lines(shifts)).by_powers());
     Ok(report)
 }
 
-/// What is drawn of one data set.
-struct Row {
-    /// The mean distance of every share.
-    frobenius: Vec<f64>,
-    /// Round, and how far the centres moved in it, of the first start with all sites.
-    shifts: Vec<(f64, f64)>,
-}
-
-fn one(known: &Known, data: &DataSet, starts: u32, report: &mut Report) -> Result<Row, ExperimentError> {
+/// One data set; how far the centres moved in each round of the first start with all sites.
+fn one(known: &Known, data: &DataSet, starts: u32, report: &mut Report) -> Result<Vec<f64>, ExperimentError> {
     let domain = Domain::around(&data.rows, Scaling::Box)?;
     let working = domain.to_working(&data.rows, OutOfBox::Refuse)?;
     let parts: Vec<Rows> = split::iid(data.rows.len(), SITES, 0)
@@ -146,7 +125,7 @@ fn one(known: &Known, data: &DataSet, starts: u32, report: &mut Report) -> Resul
         };
         let shares = runs.iter().map(score).collect::<Result<Vec<_>, _>>()?;
         let history = runs.last().map_or(&[][..], |all| &all.history);
-        let shifts = history.iter().map(|round| (f64::from(round.round), round.shift)).collect();
+        let shifts = history.iter().map(|round| round.shift).collect();
         // One start shows it as well as ten.
         let literal = match seed {
             0 => {
@@ -161,11 +140,9 @@ fn one(known: &Known, data: &DataSet, starts: u32, report: &mut Report) -> Resul
     })?;
     let pooled: Sample = runs.iter().map(|run| run.0).collect();
     let judge = starts == 10;
-    let mut means = Vec::new();
     for (i, share) in SHARES.iter().enumerate() {
         let ari: Sample = runs.iter().map(|run| run.1[i].0).collect();
         let frobenius: Sample = runs.iter().map(|run| run.1[i].1).collect();
-        means.push(frobenius.mean());
         let setting = format!("{}, gamma {share}", known.name);
         let (found_ari, found_frobenius) = (ari.mean(), frobenius.mean());
         let printed = format!("{:.5}", known.ari[i]);
@@ -193,8 +170,7 @@ fn one(known: &Known, data: &DataSet, starts: u32, report: &mut Report) -> Resul
     let line =
         Line::new(format!("{}, FFCM avg1 as printed", known.name), "centres against pooled FCM", 2).masked(literal);
     report.lines.push(line.at_most(worst, 1e-10, "one local step with weights u^m is centralised FCM"));
-    let shifts = runs.into_iter().next().map(|run| run.3).unwrap_or_default();
-    Ok(Row { frobenius: means, shifts })
+    Ok(runs.into_iter().next().map(|run| run.3).unwrap_or_default())
 }
 
 /// `numpy.random.seed(seed); numpy.random.rand(k, columns)`.

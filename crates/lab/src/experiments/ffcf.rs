@@ -5,7 +5,6 @@
 
 use std::collections::BTreeSet;
 
-use veilsum_charts::{Chart, Cloud, Plot};
 use veilsum_cluster::query::FeatureParams;
 use veilsum_cluster::{Algorithm, Centres, Recipe, Rows};
 
@@ -34,7 +33,6 @@ pub(super) fn run(settings: &Settings) -> Result<Report, ExperimentError> {
         .note("plain: the authors' rule, on two thirds of the rows, as they ran it; masked: mass conserved, all rows");
     let rows = if settings.quick { &ROWS[..1] } else { &ROWS[..] };
     let found = each(rows, |row| one(&folder, row.0))?;
-    let mut series = [Vec::new(), Vec::new(), Vec::new()];
     for ((_, sizes, printed, again), found) in rows.iter().zip(&found) {
         for (at, (item, what, digits)) in [(71, "WSSE", 4), (72, "OSSE", 3)].into_iter().enumerate() {
             let (authors, plain, hidden) = (found.author[at], found.plain[at], found.masked[at]);
@@ -47,11 +45,6 @@ pub(super) fn run(settings: &Settings) -> Result<Report, ExperimentError> {
             let allowance = if at == 0 { 0.004 } else { 0.1 };
             report.lines.push(line.near(hidden, plain, allowance, "anchors against all vectors"));
         }
-        for (series, value) in
-            series.iter_mut().zip([printed[0].parse().unwrap_or(f64::NAN), found.author[0], found.masked[0]])
-        {
-            series.push(value);
-        }
         let line = Line::new(*sizes, "sums in the whole run", 0).drawn(74).masked(found.questions);
         report.lines.push(line.at_most(found.questions, 7.0, "same: one sum of vectors; seeding and validity beside"));
     }
@@ -62,29 +55,12 @@ pub(super) fn run(settings: &Settings) -> Result<Report, ExperimentError> {
     let most = off.max();
     let why = "same: 5 vectors at least and similarity 1 as printed; 20, 0.8 and 1.2 end alike";
     report.lines.push(line.masked(most).at_most(most, 0.01, why));
-    let sizes = rows.iter().map(|row| row.1.to_owned()).collect();
-    let names = ["paper", "plain, authors' rule", "masked"].map(str::to_owned);
-    let plot = Plot::bars(sizes, names.into_iter().zip(series).collect());
-    report.charts.push(Chart::new("FFCF: mean distance to the nearest centre", "rows a site", "WSSE", plot));
     let sites = folder.by_site(ROWS[3].0)?;
-    report.charts.push(distribution(&sites));
     let kinds = sites.iter().map(|(_, labels)| labels.iter().collect::<BTreeSet<_>>().len());
     let two = kinds.filter(|kinds| *kinds == 2).count();
     let line = Line::new("1000-1000-1000", "sites with two clusters of four", 0).drawn(73).plain(two as f64);
     report.lines.push(line.holds(two == 3, "same: the authors' file"));
     Ok(report)
-}
-
-/// Figure 1: the rows of each site.
-fn distribution(sites: &[(Rows, Vec<usize>)]) -> Chart {
-    let cloud = |(style, (rows, _)): (usize, &(Rows, Vec<usize>))| Cloud {
-        name: format!("site {}", style + 1),
-        points: rows.iter().step_by(5).map(|row| (row[0], row[1])).collect(),
-        style,
-        faint: false,
-    };
-    let clouds = sites.iter().enumerate().map(cloud).collect();
-    Chart::new("FFCF: which site holds which cluster", "x", "y", Plot::Plane(clouds, Vec::new()))
 }
 
 /// WSSE and OSSE.

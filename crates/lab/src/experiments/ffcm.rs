@@ -1,7 +1,6 @@
 //! FFCM (Stallmann & Wilbik 2022, arXiv 2201.07316), cases 1 to 3: central fuzzy c-means and both averages, as the paper's server
 //! runs them and masked. Case 4 is in [`g2`](super::g2).
 
-use veilsum_charts::{Chart, Plot};
 use veilsum_cluster::method::{Seeding, Stop};
 use veilsum_cluster::query::LocalSteps;
 use veilsum_cluster::synthetic::{self, Example};
@@ -139,7 +138,6 @@ pub(super) fn run(settings: &Settings) -> Result<Report, ExperimentError> {
     report.note("clearly worse: gap after the best permutation larger than the plain server's by a tenth of the distance between true centres");
     report.note("case 2 has two sites: its totals are added plainly, because masking needs three sites");
     let draws: Vec<u64> = (1..=if settings.quick { 2 } else { 20 }).collect();
-    let (mut names, mut series) = (Vec::new(), vec![Vec::new(); 6]);
     // The quick form: a case of each kind.
     let chosen = |case: &&Case| !settings.quick || [1, 2, 5].map(|i| CASES[i].name).contains(&case.name);
     let cases: Vec<&Case> = CASES.iter().filter(chosen).collect();
@@ -155,19 +153,7 @@ pub(super) fn run(settings: &Settings) -> Result<Report, ExperimentError> {
         if case.name == CASES[1].name {
             table_2(runs, settings, &mut report);
         }
-        if case.standardised {
-            names.push(case.name.replace("case 3, ", ""));
-            for method in 0..3 {
-                let mean = runs.iter().map(|run| run.found[method].masked[0]).collect::<Sample>().mean();
-                series[2 * method].push(case.printed[method][0].1.parse().unwrap_or(f64::NAN));
-                series[2 * method + 1].push(mean);
-            }
-        }
     }
-    let columns = METHODS.iter().flat_map(|method| [format!("{method}, paper"), format!("{method}, masked")]);
-    let plot = Plot::bars(names, columns.zip(series).collect());
-    let title = "Case 3: distance from found to true centres";
-    report.charts.push(Chart::new(title, "rows of the sites", "gap, standardised, mean over draws", plot));
     Ok(report)
 }
 
@@ -337,7 +323,7 @@ fn avg2(case: &Case, runs: &[Draw], report: &mut Report) {
         report.lines.push(line.at_most(apart, 0.02, "same: sites alike make all three alike"));
     }
     let exact: Sample = runs.iter().filter_map(|run| run.exact).collect();
-    if !exact.is_empty() {
+    if !exact.values().is_empty() {
         let worst = exact.max();
         let line = Line::new(case.name, "masked against plain sums", 2).masked(exact);
         report.lines.push(line.at_most(worst, 1e-9, "the same totals"));

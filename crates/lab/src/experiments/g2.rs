@@ -6,7 +6,6 @@
 //! centre is nobody's nearest then. Ours keeps its place, far from the other, and the index is small; the paper's server takes both
 //! from the sites' centres by k-means++ in its first round, which ours never sees.
 
-use veilsum_charts::{Chart, Plot};
 use veilsum_cluster::method::{Choice, Clusters, Pick, Seeding, Stop};
 use veilsum_cluster::query::LocalSteps;
 use veilsum_cluster::{Algorithm, Centres, Outcome, Recipe, Rows, distance};
@@ -70,7 +69,6 @@ pub(super) fn run(settings: &Settings) -> Result<Report, ExperimentError> {
     }
     report.note(format!("sets of more than {SWEPT} columns are run at K = 2 only"));
     two(&sets, &found, &mut report);
-    by_sigma(&sets, &found, &mut report);
     if !settings.quick {
         choice(&sets, &found, &mut report);
         quantiles(&found, &mut report);
@@ -170,12 +168,9 @@ fn choice(sets: &[Set], found: &[Found], report: &mut Report) {
         100.0 * right as f64 / of.max(1) as f64
     };
     let printed = ["92.9", "90.4", "89.5", "88.9", "91.4", "88.0", "87.2"];
-    let (mut names, mut bars) = (Vec::new(), [Vec::new(), Vec::new()]);
     for (column, printed) in printed.into_iter().enumerate() {
         let (name, item) = named(column, (106, 107));
         let found = share(column, &|_| true);
-        names.push(name.clone());
-        bars.iter_mut().zip([number(printed), found]).for_each(|(bars, value)| bars.push(value));
         let line = Line::new(format!("sets that count, {name}"), "K = 2 is chosen, per cent", 1);
         let line = if column == CENTRAL { line.plain(found) } else { line.masked(found) };
         let (right, of) = chosen(column, &|_| true);
@@ -185,8 +180,6 @@ fn choice(sets: &[Set], found: &[Found], report: &mut Report) {
             format!("sets of 32 columns and more are not swept: it is {most:.1} if K = 2 is chosen in all of these");
         report.lines.push(line.printed(item, printed, (most - found).abs() + 5.0, &why));
     }
-    let plot = Plot::bars(names, ["paper", "ours"].map(str::to_owned).into_iter().zip(bars).collect());
-    report.charts.push(Chart::new("G2: how often K = 2 is chosen", "sets that count", "per cent", plot));
     for (setting, expected, wanted) in [
         ("2 columns", 30.0, (&|set: &Set| set.columns == 2) as &dyn Fn(&Set) -> bool),
         ("8 columns", 100.0, &|set: &Set| set.columns == 8),
@@ -235,7 +228,6 @@ fn quantiles(found: &[Found], report: &mut Report) {
         ("ngap", euclidean, (32, 32), AVG1 + 2, [".98", "2.43", "8.87", "30.33", "99.24"]),
         ("ngap", euclidean, (32, 32), AVG2 + 2, [".97", "2.41", "8.94", "30.38", "95.55"]),
     ];
-    let mut lines = Vec::new();
     for (what, get, items, column, printed) in tables {
         let (name, item) = named(column, items);
         let all: Sample = found.iter().map(|found| get(&found.at_two[column])).collect();
@@ -243,16 +235,11 @@ fn quantiles(found: &[Found], report: &mut Report) {
         let stay = found.iter().filter(stays).count();
         let moved = |found: &Found| get(&found.at_two[if stays(&found) { CENTRAL } else { column }]);
         let moved: Sample = found.iter().map(moved).collect();
-        if what == "ngap" {
-            let line = |value: &dyn Fn(usize) -> f64| (0..5).map(|at| (25.0 * at as f64, value(at))).collect();
-            lines.push((format!("{name}, paper"), line(&|at| number(printed[at]))));
-            lines.push((format!("{name}, ours"), line(&|at| all.quantile(at as f64 / 4.0))));
-        }
         for (at, printed) in printed.into_iter().enumerate().filter(|(_, printed)| !printed.is_empty()) {
             let value = all.quantile(at as f64 / 4.0);
             let line = Line::new(format!("100 sets, {name}, {} %", 25 * at), format!("{what}, K = 2"), 4);
             let line = if column == CENTRAL { line.plain(value) } else { line.masked(value) };
-            let expected = number(printed);
+            let expected: f64 = printed.parse().unwrap_or(f64::NAN);
             let collapsed = at == 4 && what == "index" && stay == 0;
             let (tolerance, why) = match (what, at) {
                 ("index", 4) => (f64::INFINITY, COLLAPSE),
@@ -277,52 +264,20 @@ fn quantiles(found: &[Found], report: &mut Report) {
             });
         }
     }
-    let plot = Plot::Lines(lines);
-    report.charts.push(Chart::new("G2: ngap of 100 sets", "per cent of the sets", "ngap, at most", plot).by_powers());
-}
-
-fn number(printed: &str) -> f64 {
-    printed.parse().unwrap_or(f64::NAN)
-}
-
-/// The index by sigma where the centres have not fallen together.
-fn by_sigma(sets: &[Set], found: &[Found], report: &mut Report) {
-    let curves = [2, 8, 64].into_iter().map(|columns| {
-        let own = sets
-            .iter()
-            .zip(found)
-            .filter(move |(set, found)| set.columns == columns && found.at_two[AVG2 + 1].index < 10.0);
-        let points = own.map(|(set, found)| (f64::from(set.sigma), found.at_two[AVG2 + 1].index)).collect();
-        (format!("{columns} columns"), points)
-    });
-    let plot = Plot::Lines(curves.collect());
-    report.charts.push(Chart::new("G2, K = 2, avg2 over five sites; collapsed runs left out", "sigma", "index", plot));
 }
 
 /// Figure 4 of both papers: the gap by sigma, and how the index rises with it.
 fn figures(sets: &[Set], found: &[Found], report: &mut Report) {
-    let mean = |column: usize, sigma: u32, get: fn(&AtTwo) -> f64| -> Sample {
-        sets.iter()
-            .zip(found)
-            .filter(|(set, _)| set.sigma == sigma)
-            .map(|(_, found)| get(&found.at_two[column]))
-            .collect()
+    let mean = |column: usize, sigma: u32| {
+        let own = sets.iter().zip(found).filter(|(set, _)| set.sigma == sigma);
+        own.map(|(_, found)| found.at_two[column].gaps[1]).collect::<Sample>().mean()
     };
-    let mut lines = Vec::new();
-    for column in [CENTRAL, AVG1 + 2, AVG2 + 2] {
-        let points = (1..=10).map(|ten| (f64::from(10 * ten), mean(column, 10 * ten, |run| run.gaps[1]).mean()));
-        lines.push((named(column, (0, 0)).0, points.collect::<Vec<_>>()));
-    }
-    let rises = lines.iter().all(|(_, points)| points[..8].windows(2).all(|pair| pair[0].1 < pair[1].1));
-    let at = |line: usize| lines[line].1[7].1;
+    let gaps =
+        [CENTRAL, AVG1 + 2, AVG2 + 2].map(|column| (1..=8).map(|ten| mean(column, 10 * ten)).collect::<Vec<f64>>());
+    let rises = gaps.iter().all(|gaps| gaps.windows(2).all(|pair| pair[0] < pair[1]));
+    let at = |line: usize| gaps[line][7];
     let line = Line::new("ten sets of each sigma", "gap rises with sigma, for all three alike (at 80)", 2).drawn(33);
     report.lines.push(line.plain(at(0)).masked(at(2)).holds(rises, "same: each of the three rises up to sigma 80"));
-    report.charts.push(Chart::new(
-        "G2: gap by sigma, K = 2",
-        "sigma",
-        "gap over the root of d, mean",
-        Plot::Lines(lines),
-    ));
     let index = |set: &&(&Set, &Found)| set.0.columns == 64 && set.0.sigma <= 60;
     let pairs: Vec<(&Set, &Found)> = sets.iter().zip(found).collect();
     let rises = pairs.iter().filter(index).map(|(_, found)| found.at_two[AVG2 + 1].index).collect::<Vec<_>>();

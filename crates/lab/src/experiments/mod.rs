@@ -25,10 +25,9 @@ mod settings;
 use std::time::Instant;
 
 pub use data::{DEFAULT_FOLDER, Folder};
-pub use print::{HEAD, text};
+pub use print::text;
 pub use report::{Line, Report, Sample, Verdict};
 pub use settings::{ExperimentError, Settings};
-pub use veilsum_charts::Chart;
 
 /// One experiment.
 #[derive(Debug, Clone, Copy)]

@@ -4,7 +4,6 @@
 //! The sites' corners follow a path; the paper's text names a diagonal pair for the second site, with which its own numbers
 //! do not come out.
 
-use veilsum_charts::{Chart, Plot};
 use veilsum_cluster::method::{Choice, Clusters, Pick, Seeding, Stop};
 use veilsum_cluster::query::LocalSteps;
 use veilsum_cluster::{Algorithm, Centres, Outcome, Prepared, Recipe, kernel, synthetic, validity};
@@ -45,14 +44,10 @@ pub(super) fn run(settings: &Settings) -> Result<Report, ExperimentError> {
             |outcome: &Outcome| outcome.curve.get(k - 2).map_or(f64::NAN, |point| point.indices.fuzzy_davies_bouldin);
         runs.iter().map(|run| value(of(run))).collect()
     };
-    let mut series: [Vec<(f64, f64)>; 3] = Default::default();
     for k in 2..=8usize {
         let pooled = curve(&|run| &run.pooled, k);
         let together = curve(&|run| &run.together, k);
         let (averaged, plainly) = (curve(&|run| &run.averaged, k), curve(&|run| &run.averaged_plainly, k));
-        for (series, sample) in series.iter_mut().zip([&pooled, &together, &averaged]) {
-            series.push((k as f64, sample.mean()));
-        }
         let why = if k > 5 { BEYOND_FIVE } else { ONE_DRAW };
         // One draw lies within three deviations of ours; beyond five clusters, no farther off than random first centres of our draws.
         let within = |sample: &Sample| settings.loose(3.0 * sample.sd() + 0.005);
@@ -101,18 +96,6 @@ pub(super) fn run(settings: &Settings) -> Result<Report, ExperimentError> {
     let five = alone().filter(|outcome| outcome.centres.k() == 5).count();
     let line = Line::new("sites alone", "sites that find five clusters", 0).drawn(103).plain(five as f64);
     report.lines.push(line.holds(five == 0, "same: no site sees more than three"));
-    let paper =
-        |column: [&str; 7]| (2..=8).map(f64::from).zip(column.map(|cell| cell.parse().unwrap_or(f64::NAN))).collect();
-    let [central, federated, averaged] = series;
-    let plot = Plot::Lines(vec![
-        ("central, ours".into(), central),
-        ("FedFCM, masked".into(), federated),
-        ("averaging, masked".into(), averaged),
-        ("central, paper".into(), paper(CENTRAL)),
-        ("FedFCM, paper".into(), paper(FEDERATED)),
-        ("averaging, paper".into(), paper(AVERAGED)),
-    ]);
-    report.charts.push(Chart::new("Fuzzy Davies-Bouldin index by K", "K", "index, mean over draws", plot));
     Ok(report)
 }
 

@@ -11,7 +11,6 @@ use veilsum_cluster::{
 use super::dp::{Plan, noisy, xclara_like};
 use super::harness::{each, plain};
 use super::{ExperimentError, Folder, Line, Report, Sample, Settings};
-use veilsum_charts::{Chart, Plot};
 
 /// Sites that the rows are dealt to.
 const SITES: usize = 10;
@@ -130,9 +129,7 @@ pub(super) fn run(settings: &Settings) -> Result<Report, ExperimentError> {
     let mut all = sets(settings)?;
     let (domain, sites, _) = xclara_like(3_000, SITES, 1)?;
     all.push(Set { name: "like xclara".into(), rows: Prepared::pooled(&sites)?.packed().to_rows(), domain, k: 3 });
-    let (mut names, mut medians) = (Vec::new(), [Vec::new(), Vec::new()]);
     for set in all.iter().filter(|set| set.rows.len() >= FEWEST) {
-        names.push(set.name.clone());
         let whole = Prepared::new(&set.rows, &set.domain, OutOfBox::Refuse)?;
         let sites = set.dealt(SITES)?;
         for hard in [false, true] {
@@ -150,7 +147,6 @@ pub(super) fn run(settings: &Settings) -> Result<Report, ExperimentError> {
             let says = if useful { "useful" } else { "plan check: not useful" };
             let line = Line::new(format!("{method}, {}, K = {}, {} rows", set.name, set.k, set.rows.len()), says, 4);
             let median = ratios.quantile(0.5);
-            medians[usize::from(hard)].push(median);
             let line = line.plain(median).masked(ratios.max());
             report.lines.push(
                 line.holds(
@@ -160,7 +156,5 @@ pub(super) fn run(settings: &Settings) -> Result<Report, ExperimentError> {
             );
         }
     }
-    let plot = Plot::bars(names, ["fcm", "kmeans"].map(str::to_owned).into_iter().zip(medians).collect());
-    report.charts.push(Chart::new("Objective with noise over the best of 20", "set", "median of the seeds", plot));
     Ok(report)
 }

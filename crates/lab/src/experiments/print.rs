@@ -3,7 +3,7 @@
 use super::{Report, Sample, Verdict};
 
 /// What the cells of a line are.
-pub const HEAD: [&str; 6] = ["setting", "measure", "printed", "plain", "masked", "verdict"];
+const HEAD: [&str; 6] = ["setting", "measure", "printed", "plain", "masked", "verdict"];
 
 /// The report as a table, notes first.
 pub fn text(report: &Report) -> String {
@@ -11,17 +11,21 @@ pub fn text(report: &Report) -> String {
     for note in &report.notes {
         out.push_str(&format!("  note: {note}\n"));
     }
-    let number = |sample: &Sample, digits: usize| match sample.len() {
-        0 | 1 => value(sample.mean(), digits),
-        _ => format!("{} ± {}", value(sample.mean(), digits), value(sample.sd(), digits)),
+    let number = |sample: &Option<Sample>, digits: usize| match sample {
+        None => "-".to_owned(),
+        Some(sample) if sample.values().len() < 2 => value(sample.mean(), digits),
+        Some(sample) => format!("{} ± {}", value(sample.mean(), digits), value(sample.sd(), digits)),
     };
     let mut table: Vec<[String; 6]> = vec![HEAD.map(str::to_owned)];
     for line in &report.lines {
-        let mut cells = line.cells("-", number);
-        if line.item == 0 && matches!(line.verdict, Verdict::Ok(_)) {
-            cells[5] = "ok".to_owned();
-        }
-        table.push(cells);
+        let verdict = match &line.verdict {
+            Verdict::Shown => String::new(),
+            Verdict::Ok(_) if line.item == 0 => "ok".to_owned(),
+            Verdict::Ok(why) => why.clone(),
+            Verdict::Off(why) => format!("OFF: {why}"),
+        };
+        let (plain, masked) = (number(&line.plain, line.digits), number(&line.masked, line.digits));
+        table.push([line.setting.clone(), line.measure.clone(), line.printed.clone(), plain, masked, verdict]);
     }
     let width = |column: usize| table.iter().map(|row| row[column].chars().count()).max().unwrap_or(0);
     let widths: Vec<usize> = (0..5).map(width).collect();

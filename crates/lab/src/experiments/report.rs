@@ -1,22 +1,10 @@
 //! What an experiment comes to: lines with the printed number, that of the paper's server run again, ours masked, and a verdict.
 
-use super::Chart;
-
 /// Repetitions of one measurement.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Sample(Vec<f64>);
 
 impl Sample {
-    /// How often it was measured.
-    pub fn len(&self) -> usize {
-        self.0.len()
-    }
-
-    /// Whether it was never measured.
-    pub fn is_empty(&self) -> bool {
-        self.0.is_empty()
-    }
-
     /// The measurements.
     pub fn values(&self) -> &[f64] {
         &self.0
@@ -24,14 +12,14 @@ impl Sample {
 
     /// The mean; 0 for nothing.
     pub fn mean(&self) -> f64 {
-        self.0.iter().sum::<f64>() / self.len().max(1) as f64
+        self.0.iter().sum::<f64>() / self.0.len().max(1) as f64
     }
 
     /// The standard deviation (divisor n - 1); 0 for fewer than two.
     pub fn sd(&self) -> f64 {
         let mean = self.mean();
         let squares: f64 = self.0.iter().map(|value| (value - mean) * (value - mean)).sum();
-        (squares / self.len().saturating_sub(1).max(1) as f64).sqrt()
+        (squares / self.0.len().saturating_sub(1).max(1) as f64).sqrt()
     }
 
     /// The q-quantile by linear interpolation; 0 for nothing.
@@ -169,17 +157,6 @@ impl Line {
         self.judged(met, why.to_owned(), "does not hold".to_owned())
     }
 
-    /// Its cells for people; `none` stands where nothing was measured.
-    pub fn cells(&self, none: &str, number: impl Fn(&Sample, usize) -> String) -> [String; 6] {
-        let measured = |of: &Option<Sample>| of.as_ref().map_or(none.to_owned(), |of| number(of, self.digits));
-        let verdict = match self.verdict.parts() {
-            (Some("off"), Some(why)) => format!("OFF: {why}"),
-            (_, why) => why.unwrap_or_default().to_owned(),
-        };
-        let (plain, masked) = (measured(&self.plain), measured(&self.masked));
-        [self.setting.clone(), self.measure.clone(), self.printed.clone(), plain, masked, verdict]
-    }
-
     fn judged(mut self, met: bool, why: String, off: String) -> Self {
         self.verdict = match (self.verdict, met) {
             (Verdict::Off(already), true) => Verdict::Off(already),
@@ -203,8 +180,6 @@ pub struct Report {
     pub notes: Vec<String>,
     /// The table.
     pub lines: Vec<Line>,
-    /// The figures.
-    pub charts: Vec<Chart>,
     /// How long it took.
     pub seconds: f64,
 }
@@ -212,7 +187,7 @@ pub struct Report {
 impl Report {
     /// An empty one.
     pub fn new(name: &'static str, title: impl Into<String>) -> Self {
-        Self { name, title: title.into(), notes: Vec::new(), lines: Vec::new(), charts: Vec::new(), seconds: 0.0 }
+        Self { name, title: title.into(), notes: Vec::new(), lines: Vec::new(), seconds: 0.0 }
     }
 
     /// Adds a note.

@@ -56,8 +56,7 @@ pub(super) fn name_of(index: &str) -> String {
     ALL.iter().find(|(of, ..)| *of == key).map_or(index.to_owned(), |(_, name, ..)| (*name).to_owned())
 }
 
-/// Every index that was computed: name, value with its error under noise, which way and range. Those of later versions stand under
-/// their own names.
+/// Every index that was computed: name, value with its error under noise, which way and range.
 pub(super) fn shown(told: &Told) -> Vec<(String, String, String)> {
     let value = |key: &str| {
         told.shown(told.indices.get(key).copied().flatten(), |errors| match key {
@@ -66,13 +65,11 @@ pub(super) fn shown(told: &Told) -> Vec<(String, String, String)> {
             _ => None,
         })
     };
-    let known = ALL.iter().filter_map(|(key, name, better, range)| {
+    let one = |(key, name, better, range): &(&str, &str, Better, &str)| {
         let words: Vec<&str> = [better.word(), *range].into_iter().filter(|words| !words.is_empty()).collect();
         Some(((*name).to_owned(), value(key)?, words.join("; ")))
-    });
-    let others = told.indices.keys().filter(|key| ALL.iter().all(|(known, ..)| known != key) && *key != "gap_error");
-    let others = others.filter_map(|key| Some((key.clone(), value(key)?, String::new())));
-    known.chain(others).collect()
+    };
+    ALL.iter().filter_map(one).collect()
 }
 
 /// Whether a method, if it is one, has a fuzzifier.

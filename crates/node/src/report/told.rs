@@ -1,4 +1,4 @@
-//! What a result's files tell, as far as they tell it: files of earlier versions lack members, those of later ones have more.
+//! What a result's file tells, as far as it may be shown.
 
 use std::collections::BTreeMap;
 
@@ -77,9 +77,6 @@ pub(super) struct Told {
     /// Members that whoever wrote the file answers for alone.
     #[serde(skip)]
     pub(super) own: Vec<&'static str>,
-    /// Whether a later version wrote it, whose members this one cannot check.
-    #[serde(skip)]
-    pub(super) later: bool,
     /// Whether there is a model and no result.
     #[serde(skip)]
     pub(super) is_model: bool,

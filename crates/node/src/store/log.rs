@@ -247,7 +247,6 @@ mod tests {
         log.keep(3).unwrap();
         log.add(b"two").unwrap();
         assert_eq!(fs::read(&path).unwrap(), b"onetwo");
-        #[cfg(unix)]
         assert_eq!(std::os::unix::fs::PermissionsExt::mode(&fs::metadata(&path).unwrap().permissions()) & 0o777, 0o600);
     }
 

@@ -31,7 +31,7 @@ pub use reported::Reported;
 pub fn page(all: &Reported, own: Option<&Own>) -> Page {
     let told = &all.told;
     let name = title(all);
-    let mut page = Page::wide(&match own {
+    let mut page = Page::new(&match own {
         Some(_) => format!("{name}, with this site's own rows"),
         None => name,
     });

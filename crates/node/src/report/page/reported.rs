@@ -39,9 +39,9 @@ pub struct Reported {
     pub(super) unused: Vec<String>,
 }
 
-/// Whether a model's file is the one whose digest a result names; one that was read by itself, or of a version that named none, is.
+/// Whether a model's file is the one whose digest a result names; one that was read by itself is.
 fn is_named(told: &Told, bytes: &[u8]) -> bool {
-    told.is_model || told.model_digest.is_empty() || model_digest(bytes).to_string() == told.model_digest
+    told.is_model || model_digest(bytes).to_string() == told.model_digest
 }
 
 impl Reported {
@@ -132,7 +132,6 @@ impl Reported {
         let of = self.federation.as_ref().filter(|of| of.roster.hash().to_string() == self.told.roster_hash);
         self.unchecked = match of {
             _ if self.told.is_model => None,
-            _ if self.told.later => Some("it has a member that this version does not know"),
             _ if self.told.signatures.is_none() => Some("it carries no signatures"),
             None => Some("the roster and the plan that it names do not lie beside it"),
             Some(_) => None,
@@ -204,9 +203,11 @@ fn told(file: &Path, value: &Value, bytes: &[u8]) -> Result<Told, Failure> {
         let none = none_of_ours(file, what);
         return Err(if made { Failure { advice: by_another.into(), ..none } } else { none });
     }
+    let known = |key: &&String| is_member(key) || *key == SIGNATURES;
+    if let Some(key) = value.as_object().and_then(|members| members.keys().find(|key| !known(key))) {
+        return Err(none_of_ours(file, format!("no result has a member {:?}", clean(key))));
+    }
     let mut told: Told = serde_json::from_slice(bytes).map_err(|e| none_of_ours(file, e))?;
-    let known = |key: &String| is_member(key) || key == SIGNATURES;
-    told.later = value.as_object().is_some_and(|members| !members.keys().all(known));
     told.own = OWN.into_iter().filter(|key| value.get(key).is_some()).collect();
     let d = told.columns.len();
     if told.method.is_empty() || told.centres.is_empty() || d == 0 {

@@ -1,6 +1,6 @@
 //! Pages of results that nobody would wish for: early, tiny, huge, hostile, foreign.
 
-use std::{fs, path::PathBuf};
+use std::{fs, os::unix::fs::PermissionsExt, path::PathBuf};
 
 use serde_json::{Value, json};
 
@@ -44,14 +44,14 @@ fn result(k: usize, d: usize, sites: usize, name: &str) -> Value {
     let traffic: serde_json::Map<String, Value> =
         (0..sites).map(|i| (party(i), json!({"masked_input": {"messages": 3, "bytes": 4000 + i}}))).collect();
     let mut all = json!({
-        "format": "veilsum-result/1", "a member of a later version": {"x": [1]},
+        "format": "veilsum-result/1",
         "method": "fcm", "k": k, "m": 2.0, "columns": (0..d).map(|j| format!("{name} column {j}")).collect::<Vec<_>>(),
         "centres": centres(k, d, 1.0),
         "sizes": vec![Some(40); k], "mass": vec![40.5; k], "weight": vec![Value::Null; k],
         "deviations": vec![Some(vec![0.1; d]); k], "not_shown": [name], "n_total": 40 * k, "n_total_from": name,
         "categories": [{"column": name, "categories": [name, "b"], "shares": vec![vec![0.25, 0.75]; k], "mode": [name]}],
         "rounds": 3, "converged": true, "objective": 1.5, "objective_per_row": 0.1,
-        "indices": {"fuzzy_davies_bouldin": 0.5, "modified_partition_coefficient": 0.6, "an index of a later version": 1.0},
+        "indices": {"fuzzy_davies_bouldin": 0.5, "modified_partition_coefficient": 0.6},
         "curve": (2..9).map(curve).collect::<Vec<_>>(),
         "stability": {"matched_distance": [0.0, 0.3], "agreement": 0.5},
         "departures": [{"site": party(0), "question": 4, "why": format!("{name} its connection broke\n"), "more": 1}],
@@ -334,7 +334,9 @@ fn what_is_no_result_or_another_versions_is_refused_with_the_next_step() {
     assert!(failure.advice.contains("with the veilsum of the run"));
     let mut lame = result(3, 2, 5, "c");
     lame["centres"][0] = json!([1.0]);
-    for bad in [&json!([1]), &json!({"k": 3}), &json!({"format": "veilsum-evidence/1"}), &lame] {
+    let mut more = result(3, 2, 5, "c");
+    more["another"] = json!(1);
+    for bad in [&json!([1]), &json!({"k": 3}), &json!({"format": "veilsum-evidence/1"}), &lame, &more] {
         assert!(refused(bad).advice.contains("name the result.json"), "{bad}");
     }
     fs::remove_file(place.0.join("result.json")).unwrap();
@@ -390,9 +392,5 @@ fn a_page_with_own_rows_says_that_it_must_not_leave_and_is_private() {
     assert!(!without.contains("must not leave") && !without.contains("own rows"));
     let at = place.0.join("own-report.html");
     write_own(&all, &own, &at).unwrap();
-    #[cfg(unix)]
-    {
-        use std::os::unix::fs::PermissionsExt;
-        assert_eq!(fs::metadata(&at).unwrap().permissions().mode() & 0o777, 0o600);
-    }
+    assert_eq!(fs::metadata(&at).unwrap().permissions().mode() & 0o777, 0o600);
 }

@@ -114,7 +114,6 @@ fn what_is_appended_comes_back_and_restores_a_site() {
     let (mut journal, old) = Journal::<Record>::open(&dir, &session).unwrap();
     assert!(old.is_empty());
     records.iter().for_each(|r| journal.append(r).unwrap());
-    #[cfg(unix)]
     {
         use std::os::unix::fs::PermissionsExt;
         assert_eq!(fs::metadata(journal.log.path()).unwrap().permissions().mode() & 0o777, 0o600);
@@ -275,7 +274,6 @@ fn a_journal_that_was_being_overwritten_is_found_under_the_new_one_s_other_name(
 
 /// [JRN-4]: one file under both names, as some file systems leave it, stays; what was to replace a journal that somebody removed is
 /// overwritten.
-#[cfg(unix)]
 #[test]
 fn what_was_to_replace_a_journal_is_overwritten_unless_it_is_the_journal() {
     use std::io::Read;

@@ -165,7 +165,6 @@ fn what_left_is_there_again_and_repeats_are_free() {
     assert_eq!((ledger.head().entries, ledger.book().spent(&other()).questions), (9, 3));
     ledger.sync().unwrap();
     drop(ledger);
-    #[cfg(unix)]
     for path in [site.file(), site.head()] {
         use std::os::unix::fs::PermissionsExt;
         assert_eq!(fs::metadata(path).unwrap().permissions().mode() & 0o777, 0o600);
