@@ -2,7 +2,6 @@
 
 use std::{collections::BTreeMap, fs};
 
-use arrow_array::{ArrayRef, Decimal128Array, Float64Array, Int64Array, RecordBatch, StringArray};
 use parquet::basic::Compression;
 
 use super::*;
@@ -10,7 +9,7 @@ use crate::{
     documents::tests::Folder,
     table::{
         RowRules, TableSpec, read,
-        tests::forms::{named, parquet, refused},
+        tests::forms::{columns_of, named, parquet, refused},
     },
 };
 
@@ -97,23 +96,15 @@ fn at_most_so_many_rows_of_a_person_count_and_always_the_same() {
 fn every_form_takes_the_same_rows_and_ids_beyond_doubles_are_told_apart() {
     let folder = Folder::new("persons-forms");
     let path = folder.at("rows");
-    let columns = |ids: ArrayRef| {
-        let of = |of: fn(&(i64, f64, f64)) -> f64| Arc::new(rows().iter().map(of).map(Some).collect::<Float64Array>());
-        let batch =
-            RecordBatch::try_from_iter([("patient", ids), ("x", of(|row| row.1) as ArrayRef), ("y", of(|row| row.2))]);
-        parquet(&[batch.unwrap()], Compression::SNAPPY)
-    };
-    let integers: ArrayRef = Arc::new(rows().iter().map(|row| Some(row.0)).collect::<Int64Array>());
-    let words: ArrayRef = Arc::new(rows().iter().map(|row| Some(row.0.to_string())).collect::<StringArray>());
+    let columns = |types: &str| parquet(&[columns_of(&text(&rows()), types)], Compression::SNAPPY);
     fs::write(&path, text(&rows())).unwrap();
     let first = taken(&path, &spec(2, 7));
     assert_eq!(of_each(&first), [2; PERSONS], "persons whose ids are one double stay two");
-    for ids in [integers, words] {
-        fs::write(&path, columns(ids)).unwrap();
+    for types in ["int float float", "text float float"] {
+        fs::write(&path, columns(types)).unwrap();
         assert_eq!(taken(&path, &spec(2, 7)), first);
     }
-    let decimals = rows().iter().map(|row| Some(i128::from(row.0))).collect::<Decimal128Array>();
-    fs::write(&path, columns(Arc::new(decimals))).unwrap();
+    fs::write(&path, columns("cents float float")).unwrap();
     let told = refused(&path, &spec(2, 7));
     assert!(told.contains("\"patient\"") && told.contains("export it as text or as an integer"), "{told}");
 }

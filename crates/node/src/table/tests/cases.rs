@@ -20,6 +20,8 @@ struct Case {
     rows: RowRules,
     /// Whether the signs of the texts are bytes.
     bytes: bool,
+    /// Types of the columns (`columns_of`): the texts are tried in every typed form of each of these as well.
+    typed: Vec<String>,
     reads: Vec<Reads>,
     /// A text, and parts of what its refusal says: behind `^` how it begins, behind `!` what it does not say.
     refuses: Vec<Vec<String>>,
@@ -56,22 +58,36 @@ impl Case {
         }
     }
 
-    fn read(&self, text: &str) -> Result<Table, TableError> {
-        let bytes = if self.bytes { text.chars().map(|sign| sign as u8).collect() } else { text.as_bytes().to_vec() };
-        if self.rows.person.is_none() {
-            return read_csv_from(&bytes[..], "site.csv", &self.spec());
+    /// What these texts give, each in all its forms.
+    fn read<'a>(&self, texts: &'a [String]) -> Vec<(&'a str, Result<Table, TableError>)> {
+        let mut found = Vec::new();
+        for text in texts {
+            let bytes = if self.bytes { text.chars().map(|c| c as u8).collect() } else { text.as_bytes().to_vec() };
+            let mut forms = vec![bytes];
+            #[cfg(feature = "columnar")]
+            forms.extend(
+                self.typed.iter().flat_map(|types| super::forms::typed(&super::forms::columns_of(text, types))),
+            );
+            for bytes in forms {
+                // Rows of persons are read twice, and typed files from their end.
+                let table = if self.rows.person.is_none() && self.typed.is_empty() {
+                    read_csv_from(&bytes[..], "site.csv", &self.spec())
+                } else {
+                    let folder = Folder::new("cases");
+                    fs::write(folder.at("site.csv"), bytes).unwrap();
+                    super::super::read(folder.at("site.csv"), &self.spec())
+                };
+                found.push((text.as_str(), table));
+            }
         }
-        // Rows of persons are read twice.
-        let folder = Folder::new("cases");
-        fs::write(folder.at("site.csv"), bytes).unwrap();
-        super::super::read(folder.at("site.csv"), &self.spec())
+        found
     }
 
     fn check(&self, what: &str) {
         assert!(!self.reads.is_empty() || !self.refuses.is_empty(), "{what}: nothing is tried");
         for expected in &self.reads {
-            for text in &expected.texts {
-                let table = self.read(text).unwrap_or_else(|e| panic!("{what}: {text:?}: {}", whole(&e)));
+            for (text, table) in self.read(&expected.texts) {
+                let table = table.unwrap_or_else(|e| panic!("{what}: {text:?}: {}", whole(&e)));
                 let is = |found: String, expected: &Option<String>| {
                     assert!(expected.as_ref().is_none_or(|expected| *expected == found), "{what}: {text:?}: {found}");
                 };
@@ -89,17 +105,19 @@ impl Case {
             }
         }
         for refused in &self.refuses {
-            let (text, parts) = refused.split_first().expect("a text");
+            let (text, parts) = refused.split_at(1);
             assert!(!parts.is_empty() || !self.told.is_empty(), "{what}: {text:?}: any refusal would do");
-            let error = whole(&self.read(text).expect_err(&format!("{what}: {text:?}")));
-            let (_, rest) = error.split_once("site.csv").unwrap_or_else(|| panic!("{what}: {text:?}: {error}"));
-            for part in parts.iter().chain(&self.told) {
-                let holds = match part.split_at(1) {
-                    ("^", begin) => rest.trim_start_matches([',', ' ']).starts_with(begin),
-                    ("!", never) => !error.contains(never),
-                    _ => error.contains(part.as_str()),
-                };
-                assert!(holds, "{what}: {text:?}: not {part:?}: {error}");
+            for (text, table) in self.read(text) {
+                let error = whole(&table.expect_err(&format!("{what}: {text:?}")));
+                let (_, rest) = error.split_once("site.csv").unwrap_or_else(|| panic!("{what}: {text:?}: {error}"));
+                for part in parts.iter().chain(&self.told) {
+                    let holds = match part.split_at(1) {
+                        ("^", begin) => rest.trim_start_matches([',', ' ']).starts_with(begin),
+                        ("!", never) => !error.contains(never),
+                        _ => error.contains(part.as_str()),
+                    };
+                    assert!(holds, "{what}: {text:?}: not {part:?}: {error}");
+                }
             }
         }
     }
@@ -116,5 +134,5 @@ fn every_text_gives_its_table_or_its_refusal() {
         cases.iter().for_each(|(what, case)| case.check(what));
         files += 1;
     }
-    assert_eq!(files, 6);
+    assert_eq!(files, 7);
 }
