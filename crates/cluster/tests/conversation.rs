@@ -194,18 +194,13 @@ fn an_outcome_says_over_which_cohort_its_numbers_are() {
     recipe.preparation = Scale::Standard;
     // In which stage the third site is lost.
     let lost_in = |stage: Stage| {
-        let mut run = recipe.run(&domain(), 3).unwrap();
-        let (mut step, mut there) = (run.next(None).unwrap(), 3);
-        loop {
-            let Step::Ask(batch) = step else { break };
-            if run.stage() >= Some(stage) {
-                there = 2;
+        crate::drive(&mut recipe.run(&domain(), 3).unwrap(), |run, batch| {
+            let lost = run.stage() >= Some(stage);
+            if lost {
                 run.over(7);
             }
-            step = run.next(Some(&Totals { rows: None, ..pooled::totals(&batch, &sites[..there]).unwrap() })).unwrap();
-        }
-        let Step::Done(outcome) = step else { panic!("not done") };
-        *outcome
+            Totals { rows: None, ..pooled::totals(batch, &sites[..if lost { 2 } else { 3 }]).unwrap() }
+        })
     };
     let says = |outcome: &Outcome, what: &str| outcome.notes.iter().any(|note| note.contains(what));
     for (stage, centres) in [(Stage::Preparing, 7), (Stage::Iterating, 7), (Stage::Validating, 0)] {

@@ -1,7 +1,7 @@
 //! Descriptions against sums over the pooled rows, and what a description does not ask, answer or believe.
 
 use veilsum_cluster::{
-    Algorithm, Clusters, Domain, Error, Method, OutOfBox, Outcome, Prepared, Recipe, Rows, Scaling, Step, Totals,
+    Algorithm, Clusters, Domain, Error, Method, OutOfBox, Outcome, Prepared, Recipe, Rows, Scaling, Totals,
     method::{Description, Scale, Seeding, Validity},
     pooled,
     random::Stream,
@@ -95,18 +95,11 @@ fn categories_have_shares_and_no_bins() {
         Rows::new([[1.0, 1.0, 0.0, 0.0], [2.0, 0.0, 1.0, 0.0], [6.0, 1.0, 0.0, 0.0], [7.0, 1.0, 0.0, 0.0]].concat(), 4)
             .unwrap();
     let site = Prepared::new(&rows, &domain, OutOfBox::Refuse).unwrap();
-    let mut run = recipe().run(&domain, 2).unwrap();
-    let (mut kinds, mut step) = (Vec::new(), run.next(None).unwrap());
-    let outcome = loop {
-        match step {
-            Step::Done(outcome) => break outcome,
-            Step::Ask(batch) => {
-                kinds.push(batch.kind());
-                let totals = pooled::totals(&batch, &[site.clone(), site.clone()]).unwrap();
-                step = run.next(Some(&totals)).unwrap();
-            }
-        }
-    };
+    let mut kinds = Vec::new();
+    let outcome = crate::drive(&mut recipe().run(&domain, 2).unwrap(), |_, batch| {
+        kinds.push(batch.kind());
+        pooled::totals(batch, &[site.clone(), site.clone()]).unwrap()
+    });
     assert_eq!(kinds, ["missing", "histogram", "moments", "moments"]);
     let found = outcome.description.unwrap();
     assert_eq!((found.rows, found.histograms.len()), (8, 1));
@@ -131,11 +124,9 @@ fn a_description_has_four_questions_and_three_with_noise() {
 fn totals_of_no_rows_are_not_believed_and_change_nothing() {
     let domain = boxed(Scaling::Box);
     let sites = sites(&domain);
-    let mut run = recipe().run(&domain, 3).unwrap();
-    let mut step = run.next(None).unwrap();
     let mut round = 0;
-    while let Step::Ask(batch) = step {
-        let good = pooled::totals(&batch, &sites).unwrap();
+    let outcome = crate::drive(&mut recipe().run(&domain, 3).unwrap(), |run, batch| {
+        let good = pooled::totals(batch, &sites).unwrap();
         type Lie = fn(&mut Vec<f64>);
         let lies: &[Lie] = match round {
             0 => &[|v| v[1] = -2.0, |v| v[0] = f64::NAN, |v| v.push(0.0)],
@@ -150,10 +141,9 @@ fn totals_of_no_rows_are_not_believed_and_change_nothing() {
             assert!(matches!(found, Err(Error::Implausible(_))), "round {round}, lie {at}: {found:?}");
         }
         assert!(run.stop_here().is_err(), "half a description is none");
-        step = run.next(Some(&good)).unwrap();
         round += 1;
-    }
-    let Step::Done(outcome) = step else { panic!("it ends") };
+        good
+    });
     assert_eq!(outcome.description, Some(describe(&domain, &sites).1));
 }
 

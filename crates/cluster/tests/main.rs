@@ -17,7 +17,20 @@ mod properties;
 mod spread;
 mod vectors_indices;
 
-use veilsum_cluster::{Algorithm, Centres, Domain, Error, Recipe, Run, Scaling, method::Seeding};
+use veilsum_cluster::{
+    Algorithm, Batch, Centres, Domain, Error, Method, Outcome, Recipe, Run, Scaling, Step, Totals, method::Seeding,
+};
+
+/// Drives a run to its end with what is made of each question.
+fn drive(run: &mut Run, mut totals: impl FnMut(&mut Run, &Batch) -> Totals) -> Outcome {
+    let mut step = run.next(None).unwrap();
+    while let Step::Ask(batch) = &step {
+        let found = totals(run, batch);
+        step = run.next(Some(&found)).unwrap_or_else(|e| panic!("{e} after {batch:?}"));
+    }
+    let Step::Done(outcome) = step else { panic!("not done") };
+    *outcome
+}
 
 /// Fuzzy c-means for `k` centres from given ones, in working units and without a box: no bound is as good as one that nothing reaches.
 fn plain_fcm(k: usize, m: f64, epsilon: f64, max_rounds: u32, start: &Centres) -> Result<Run, Error> {

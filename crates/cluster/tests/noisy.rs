@@ -4,22 +4,16 @@ use veilsum_cluster::method::{Candidates, Choice, Pick, Scale, Seeding, Validity
 use veilsum_cluster::privacy::Noise;
 use veilsum_cluster::random::Stream;
 use veilsum_cluster::{
-    Algorithm, Clusters, Domain, Method, OutOfBox, Outcome, Prepared, Recipe, Rows, Scaling, Step, Totals, pooled,
+    Algorithm, Clusters, Domain, OutOfBox, Outcome, Prepared, Recipe, Rows, Scaling, Totals, pooled,
 };
 
 /// A whole run with normal noise of the planned deviations on exact totals.
 pub(crate) fn run(recipe: &Recipe, rows: &Prepared, stream: &mut Stream) -> Outcome {
     let domain = rows.domain();
     let levels = recipe.levels(domain).unwrap().expect("noise");
-    let mut run = recipe.run(domain, 5).unwrap();
-    let mut step = run.next(None).unwrap();
-    loop {
-        let batch = match step {
-            Step::Done(outcome) => return *outcome,
-            Step::Ask(batch) => batch,
-        };
+    crate::drive(&mut recipe.run(domain, 5).unwrap(), |_, batch| {
         let inner = batch.domain(domain).unwrap();
-        let mut values = pooled::totals(&batch, std::slice::from_ref(rows)).unwrap().values;
+        let mut values = pooled::totals(batch, std::slice::from_ref(rows)).unwrap().values;
         let mut rest = values.as_mut_slice();
         for query in &batch.queries {
             for (block, level) in query.layout(&inner).iter().zip(levels.of(query, &inner).expect("accounted for")) {
@@ -28,8 +22,8 @@ pub(crate) fn run(recipe: &Recipe, rows: &Prepared, stream: &mut Stream) -> Outc
                 rest = next;
             }
         }
-        step = run.next(Some(&Totals { values, rows: None })).unwrap_or_else(|e| panic!("{e} after {batch:?}"));
-    }
+        Totals { values, rows: None }
+    })
 }
 
 /// Two thousand rows of three clusters in the unit square.
@@ -124,22 +118,17 @@ fn every_family_spends_what_its_plan_says() {
     for (name, mut recipe) in families() {
         recipe.noise = noise_of(&recipe, 1.0);
         let levels = recipe.levels(&domain).unwrap().unwrap();
-        let (mut run, mut spent, mut questions) = (recipe.run(&domain, 5).unwrap(), levels.of_count().rho(), 0);
-        let mut step = run.next(None).unwrap();
-        while let Step::Ask(batch) = step {
+        let (mut spent, mut questions) = (levels.of_count().rho(), 0);
+        crate::drive(&mut recipe.run(&domain, 5).unwrap(), |_, batch| {
             let inner = batch.domain(&domain).unwrap();
             let own = batch.queries.iter().flat_map(|query| levels.of(query, &inner).expect("accounted for"));
             let cost: f64 = own.map(|level| level.rho()).sum();
             assert!(cost <= levels.dearest() * (1.0 + 1e-9), "{name}: {} costs {cost}", batch.kind());
             (spent, questions) = (spent + cost, questions + 1);
-            let values = pooled::totals(&batch, std::slice::from_ref(&rows)).unwrap().values;
-            step = run.next(Some(&Totals { values, rows: None })).unwrap();
-        }
+            Totals { rows: None, ..pooled::totals(batch, std::slice::from_ref(&rows)).unwrap() }
+        });
         assert!(questions <= recipe.max_questions(), "{name}: {questions}");
-        assert!(
-            spent <= levels.rho() * (1.0 + 1e-9) && spent > 0.9 * levels.rho(),
-            "{name}: {spent} of {}",
-            levels.rho()
-        );
+        let all = levels.rho();
+        assert!(spent <= all * (1.0 + 1e-9) && spent > 0.9 * all, "{name}: {spent} of {all}");
     }
 }

@@ -6,7 +6,11 @@ use std::{
 };
 
 use proptest::prelude::*;
-use veilsum_cluster::{Centres, method::Seeding};
+use veilsum_cluster::{
+    Centres,
+    method::Seeding,
+    privacy::{Noise, Unit},
+};
 use veilsum_proto::{
     identity::Identity,
     plan::{SignedTerms, Terms},
@@ -17,7 +21,11 @@ mod small;
 pub(crate) use small::{fcm, kit, terms, work};
 
 use super::*;
-use crate::{agreed::prove, files::Existing, plan::PlanSpec};
+use crate::{
+    agreed::prove,
+    files::Existing,
+    plan::{Column, PlanSpec},
+};
 
 /// A folder of its own for one test, removed at its end.
 pub(crate) struct Folder(pub(crate) PathBuf);
@@ -46,28 +54,26 @@ fn given(centre: Vec<f64>) -> Seeding {
     Seeding::Given { centres: Centres::from_rows(&[centre]).unwrap() }
 }
 
+/// A plan of two columns from 0 to 1; with noise, where there is some.
+fn of_x_and_y(noise: Option<Noise>) -> Federation {
+    let mut work = work(2);
+    work.columns = ["x", "y"].map(|name| Column { name: name.into(), lower: 0.0, upper: 1.0 }).to_vec();
+    work.recipe = fcm(2, 2.0, 0.0, 3, Seeding::Uniform { seed: 1 });
+    if noise.is_some() {
+        (work.recipe.noise, work.step_bits, work.out_of_box) = (noise, Some(20), OutOfBox::Clip);
+    }
+    through_file(&work)
+}
+
 /// [NOI-8]: a site is ready whatever its cells hold; under an exact plan the same rows are refused.
 #[test]
 fn noi_8_ready_is_whether_rows_can_be_read() {
-    let mut work = work(2);
-    work.columns[1].name = "y".into();
-    work.recipe = fcm(2, 2.0, 0.0, 3, Seeding::Uniform { seed: 1 });
-    let exact = through_file(&work);
-    work.recipe.noise = Some(veilsum_cluster::privacy::Noise::usual(50.0, 200).from_anywhere());
-    (work.step_bits, work.out_of_box) = (Some(20), OutOfBox::Clip);
-    let noisy = through_file(&work);
+    let (exact, noisy) = (of_x_and_y(None), of_x_and_y(Some(Noise::usual(50.0, 200).from_anywhere())));
     let folder = Folder::new("ready");
-    let names: Vec<String> = work.columns.iter().map(|column| column.name.clone()).collect();
-    let inside: Vec<f64> = work.columns.iter().map(|column| (column.lower + column.upper) / 2.0).collect();
-    let row = |first: &str| {
-        [first.to_owned()].into_iter().chain(inside[1..].iter().map(f64::to_string)).collect::<Vec<_>>().join(",")
-    };
-    let middle = inside[0].to_string();
-    for (cells, used) in [(vec![&*middle, "", "none", "1e400"], 1), (vec!["1e99", &*middle], 2), (vec!["nan", "?"], 0)]
-    {
+    for (cells, used) in [(&["0.5", "", "none", "1e400"][..], 1), (&["1e99", "0.5"], 2), (&["nan", "?"], 0)] {
         let from = RowsFrom::file(folder.at("rows.csv"));
-        let text: Vec<String> = [names.join(",")].into_iter().chain(cells.iter().map(|cell| row(cell))).collect();
-        std::fs::write(&from.data, text.join("\n") + "\n").unwrap();
+        let rows: String = cells.iter().map(|cell| format!("{cell},0.5\n")).collect();
+        std::fs::write(&from.data, format!("x,y\n{rows}")).unwrap();
         let rows = load_rows(&noisy, &from).unwrap_or_else(|e| panic!("{cells:?}: {e}")).rows;
         assert_eq!(rows.rows(), used, "{cells:?}");
         assert!(load_rows(&exact, &from).is_err(), "{cells:?}");
@@ -77,23 +83,14 @@ fn noi_8_ready_is_whether_rows_can_be_read() {
 /// Values that are missing are counted in rows that are left out; a row that the filter leaves out is none of the site's.
 #[test]
 fn missing_values_are_counted_in_rows_that_are_left_out() {
-    let mut work = work(2);
-    work.columns[1].name = "y".into();
-    work.recipe = fcm(2, 2.0, 0.0, 3, Seeding::Uniform { seed: 1 });
-    let federation = through_file(&work);
-    let names: Vec<String> = work.columns.iter().map(|column| column.name.clone()).collect();
-    let inside: Vec<f64> = work.columns.iter().map(|column| (column.lower + column.upper) / 2.0).collect();
-    let [x, y] = [inside[0].to_string(), inside[1].to_string()];
+    let federation = of_x_and_y(None);
     let folder = Folder::new("missing");
-    let mut text = format!("{},use\n", names.join(","));
-    for (x, y, used) in [(&*x, &*y, 1), ("", &*y, 1), ("NA", "", 1), (&*x, "?", 1), ("", "", 0), (&*x, &*y, 1)] {
-        text += &format!("{x},{y},{used}\n");
-    }
+    let text = "x,y,use\n0.5,0.5,1\n,0.5,1\nNA,,1\n0.5,?,1\n,,0\n0.5,0.5,1\n";
     std::fs::write(folder.at("rows.csv"), text).unwrap();
     let asked = veilsum_cluster::Batch::from(veilsum_cluster::Query::from(veilsum_cluster::query::Missing {}));
     let rules = crate::table::RowRules {
         missing: Some(crate::table::Missing::LeaveOut),
-        columns: names.iter().map(|name| (name.clone(), name.clone())).collect(),
+        columns: ["x", "y"].map(|name| (name.to_owned(), name.to_owned())).into(),
         filter: crate::table::Filter::parse("use = 1").unwrap(),
         ..Default::default()
     };
@@ -108,27 +105,12 @@ fn missing_values_are_counted_in_rows_that_are_left_out() {
 /// [NOI-9]: at most so many rows of a person count; and rows are not cut by a secret that nobody keeps.
 #[test]
 fn noi_9_rows_of_persons_are_cut() {
-    let mut work = work(2);
-    work.columns[1].name = "y".into();
-    work.recipe = fcm(2, 2.0, 0.0, 3, Seeding::Uniform { seed: 1 });
-    let unit = veilsum_cluster::privacy::Unit::Person { rows: 2 };
-    work.recipe.noise = Some(veilsum_cluster::privacy::Noise {
-        unit,
-        ..veilsum_cluster::privacy::Noise::usual(50.0, 200).from_anywhere()
-    });
-    (work.step_bits, work.out_of_box) = (Some(20), OutOfBox::Clip);
-    let federation = through_file(&work);
+    let unit = Unit::Person { rows: 2 };
+    let federation = of_x_and_y(Some(Noise { unit, ..Noise::usual(50.0, 200).from_anywhere() }));
     let folder = Folder::new("cut");
     let path = folder.at("rows.csv");
-    let names: Vec<String> = work.columns.iter().map(|column| column.name.clone()).collect();
-    let mut lines = vec![format!("patient,{}", names.join(","))];
-    for i in 0..40 {
-        let at = |column: &crate::plan::Column| {
-            (column.lower + f64::from(i) / 40.0 * (column.upper - column.lower)).to_string()
-        };
-        lines.push(format!("p{},{}", i % 7, work.columns.iter().map(at).collect::<Vec<_>>().join(",")));
-    }
-    std::fs::write(&path, lines.join("\n") + "\n").unwrap();
+    let rows: String = (0..40).map(|i| format!("p{},{1},{1}\n", i % 7, f64::from(i) / 40.0)).collect();
+    std::fs::write(&path, format!("patient,x,y\n{rows}")).unwrap();
     let site = folder.at("site.toml");
     std::fs::write(&site, "[rows]\nperson = \"patient\"\nrows_per_person = 2\n").unwrap();
     let own = load_policy(&site).unwrap();

@@ -1,7 +1,7 @@
 use std::{fs, sync::Arc};
 
 use super::*;
-use crate::{random::system_rng, store::Told};
+use crate::{documents::tests::Folder, random::system_rng, store::Told};
 use veilsum_proto::{
     aggregator::{self, Aggregator, AggregatorConfig, Millis, Timing},
     identity::Identity,
@@ -12,9 +12,33 @@ use veilsum_proto::{
     site::{self, Site, SiteConfig},
 };
 
-fn folder(name: &str) -> PathBuf {
-    let unique = format!("veilsum-journal-{name}-{}-{:?}", std::process::id(), std::thread::current().id());
-    std::env::temp_dir().join(unique)
+/// A folder for the journals of one session.
+struct Place(Folder);
+
+impl Place {
+    fn new() -> Place {
+        Place(Folder::new("journal"))
+    }
+
+    fn open(&self) -> Result<(Journal<Record>, Vec<Record>), Failure> {
+        Journal::open(&self.0.0, &session())
+    }
+
+    /// The file with these records in it.
+    fn with(&self, records: &[Record]) -> PathBuf {
+        let (mut journal, _) = self.open().unwrap();
+        records.iter().for_each(|r| journal.append(r).unwrap());
+        journal.log.path().to_owned()
+    }
+
+    fn refused(&self, why: &str) {
+        let told = self.open().map(|(_, back)| back.len());
+        assert!(matches!(&told, Err(failure) if failure.message.contains(why)), "{told:?}");
+    }
+}
+
+fn session() -> Hash {
+    suite::hash("s", &[])
 }
 
 /// Every entry that a site of three writes in one run of `rounds` rounds, with decks of two slots.
@@ -107,29 +131,24 @@ fn names(records: &[Record]) -> Vec<String> {
 
 #[test]
 fn what_is_appended_comes_back_and_restores_a_site() {
-    let dir = folder("append");
-    let session = suite::hash("s", &[]);
+    let place = Place::new();
     let (config, records) = entries(2);
     assert_eq!(names(&records), ["Deck", "Chain", "Masked", "Released"].map(|kind| format!("Record({kind})")));
-    let (mut journal, old) = Journal::<Record>::open(&dir, &session).unwrap();
+    let (mut journal, old) = place.open().unwrap();
     assert!(old.is_empty());
     records.iter().for_each(|r| journal.append(r).unwrap());
     {
         use std::os::unix::fs::PermissionsExt;
         assert_eq!(fs::metadata(journal.log.path()).unwrap().permissions().mode() & 0o777, 0o600);
     }
-    assert!(
-        matches!(Journal::<Record>::open(&dir, &session), Err(failure) if failure.message.contains("in use by another process"))
-    );
+    place.refused("in use by another process");
     drop(journal);
-    let (mut journal, back) = Journal::<Record>::open(&dir, &session).unwrap();
+    let (mut journal, back) = place.open().unwrap();
     assert!(back == records);
     Site::restore(config, back).unwrap();
     journal.rewrite(&[]).unwrap();
     drop(journal);
-    let (_, nothing) = Journal::<Record>::open(&dir, &session).unwrap();
-    assert!(nothing.is_empty());
-    fs::remove_dir_all(dir).unwrap();
+    assert!(place.open().unwrap().1.is_empty());
 }
 
 #[test]
@@ -162,8 +181,8 @@ fn no_secret_of_a_closed_slot_is_in_the_file() {
         held: Vec<Vec<[u8; 32]>>,
         slot_commitments: Vec<[u8; 32]>,
     }
-    let dir = folder("closed");
-    let (mut journal, _) = Journal::<Record>::open(&dir, &suite::hash("s", &[])).unwrap();
+    let place = Place::new();
+    let (mut journal, _) = place.open().unwrap();
     let path = journal.log.path().to_owned();
     let (mut deck, mut looked): (Option<Deck>, [usize; 2]) = (None, [0; 2]);
     run(5, |round, output| {
@@ -192,41 +211,30 @@ fn no_secret_of_a_closed_slot_is_in_the_file() {
         }
     });
     assert_eq!(looked, [1 + 2 + 3 + 4, 8 + 7 + 6 + 5 + 4], "closed and open slots");
-    fs::remove_dir_all(dir).unwrap();
 }
 
 #[test]
 fn a_torn_end_is_dropped_and_damage_is_refused() {
-    let dir = folder("torn");
-    let session = suite::hash("s", &[]);
-    let (_, records) = entries(2);
-    let (mut journal, _) = Journal::<Record>::open(&dir, &session).unwrap();
-    records.iter().for_each(|r| journal.append(r).unwrap());
-    let path = journal.log.path().to_owned();
-    drop(journal);
+    let (place, (_, records)) = (Place::new(), entries(2));
+    let path = place.with(&records);
     let whole = fs::read(&path).unwrap();
     for cut in [1, 5, 11, 13, 40] {
         fs::write(&path, &whole[..whole.len() - cut]).unwrap();
-        let (_, back) = Journal::<Record>::open(&dir, &session).unwrap();
-        assert_eq!(back.len(), records.len() - 1, "cut {cut}");
+        assert_eq!(place.open().unwrap().1.len(), records.len() - 1, "cut {cut}");
     }
     for at in (0..64).chain([whole.len() / 2, whole.len() - 50, whole.len() - 1]) {
         let mut bad = whole.clone();
         bad[at] ^= 0x40;
         fs::write(&path, &bad).unwrap();
-        let opened = Journal::<Record>::open(&dir, &session).map(|(_, back)| back.len());
-        assert!(matches!(&opened, Err(failure) if failure.message.contains(" is damaged (")), "byte {at}: {opened:?}");
+        place.refused(" is damaged (");
     }
-    fs::remove_dir_all(dir).unwrap();
 }
 
 /// [JRN-4]: wherever the power fails while one journal takes the place of another.
 #[test]
 fn a_journal_that_was_being_overwritten_is_found_under_the_new_one_s_other_name() {
-    let dir = folder("overwritten");
-    let session = suite::hash("s", &[]);
-    let (_, records) = entries(2);
-    let (mut journal, _) = Journal::<Record>::open(&dir, &session).unwrap();
+    let (place, (_, records)) = (Place::new(), entries(2));
+    let (mut journal, _) = place.open().unwrap();
     let path = journal.log.path().to_owned();
     let other = path.with_added_extension("new");
     let (old, new) = (&records[..3], &records[..]);
@@ -236,11 +244,11 @@ fn a_journal_that_was_being_overwritten_is_found_under_the_new_one_s_other_name(
     });
     drop(journal);
     let opened = || {
-        let (journal, back) = Journal::<Record>::open(&dir, &session)?;
+        let (journal, back) = place.open()?;
         assert!(!other.exists(), "what was to replace a journal is not left behind");
         let again = fs::read(journal.log.path()).unwrap();
         drop(journal);
-        assert!(Journal::<Record>::open(&dir, &session).unwrap().1 == back && fs::read(&path).unwrap() == again);
+        assert!(place.open().unwrap().1 == back && fs::read(&path).unwrap() == again);
         Ok::<_, Failure>(back)
     };
     // The new one is on its way, up to any byte: the old one holds.
@@ -262,14 +270,10 @@ fn a_journal_that_was_being_overwritten_is_found_under_the_new_one_s_other_name(
         for left in [None, Some(&new_bytes[..new_bytes.len() - 1])] {
             fs::write(&path, &bytes).unwrap();
             left.map_or(Ok(()), |left| fs::write(&other, left)).unwrap();
-            assert!(
-                matches!(Journal::<Record>::open(&dir, &session), Err(failure) if failure.message.contains(" is damaged (")),
-                "{gone:?}"
-            );
+            place.refused(" is damaged (");
             let _ = fs::remove_file(&other);
         }
     }
-    fs::remove_dir_all(dir).unwrap();
 }
 
 /// [JRN-4]: one file under both names, as some file systems leave it, stays; what was to replace a journal that somebody removed is
@@ -277,32 +281,30 @@ fn a_journal_that_was_being_overwritten_is_found_under_the_new_one_s_other_name(
 #[test]
 fn what_was_to_replace_a_journal_is_overwritten_unless_it_is_the_journal() {
     use std::io::Read;
-    let dir = folder("names");
-    let session = suite::hash("s", &[]);
-    let (_, records) = entries(2);
-    let (mut journal, _) = Journal::<Record>::open(&dir, &session).unwrap();
+    let (place, (_, records)) = (Place::new(), entries(2));
+    let (mut journal, _) = place.open().unwrap();
     let path = journal.log.path().to_owned();
     let other = path.with_added_extension("new");
     journal.rewrite(&records).unwrap();
     drop(journal);
     fs::hard_link(&path, &other).unwrap();
     for _ in 0..2 {
-        assert!(Journal::<Record>::open(&dir, &session).unwrap().1 == records && !other.exists());
+        assert!(place.open().unwrap().1 == records && !other.exists());
     }
     fs::rename(&path, &other).unwrap();
     let mut left = File::open(&other).unwrap();
-    assert!(Journal::<Record>::open(&dir, &session).unwrap().1.is_empty() && !other.exists());
+    assert!(place.open().unwrap().1.is_empty() && !other.exists());
     let mut bytes = Vec::new();
     left.read_to_end(&mut bytes).unwrap();
     assert!(!bytes.is_empty() && bytes.iter().all(|byte| *byte == 0));
-    fs::remove_dir_all(dir).unwrap();
 }
 
 /// What was said to a site may lose its end to a loss of power, because its secrets say how far it has to reach; they may not.
 #[test]
 fn a_transcript_may_lose_its_end_and_secrets_may_not() {
-    let (dir, session) = (folder("end"), suite::hash("s", &[]));
-    let (mut journal, _) = Journal::<Told>::open(&dir, &session).unwrap();
+    let place = Place::new();
+    let open = || Journal::<Told>::open(&place.0.0, &session());
+    let (mut journal, _) = open().unwrap();
     let told = [Told::Counted(vec![0, 1]), Told::Counted(vec![0, 2])];
     told.iter().for_each(|told| journal.append(told).unwrap());
     let path = journal.log.path().to_owned();
@@ -320,20 +322,16 @@ fn a_transcript_may_lose_its_end_and_secrets_may_not() {
         (changed(MAGIC.len()), 0),
     ] {
         fs::write(&path, bytes).unwrap();
-        let (_, found) = Journal::<Told>::open(&dir, &session).unwrap();
-        assert_eq!(found, told[..left]);
+        assert_eq!(open().unwrap().1, told[..left]);
     }
     fs::write(&path, b"the lines of something else").unwrap();
-    assert!(Journal::<Told>::open(&dir, &session).is_err());
-    drop(Journal::<Told>::empty(&dir, &session).unwrap());
-    assert!(Journal::<Told>::open(&dir, &session).unwrap().1.is_empty());
+    assert!(open().is_err());
+    drop(Journal::<Told>::empty(&place.0.0, &session()).unwrap());
+    assert!(open().unwrap().1.is_empty());
     // The same at secrets, which say what was answered.
-    let (mut journal, _) = Journal::open(&dir, &session).unwrap();
-    entries(2).1.iter().for_each(|record| journal.append(record).unwrap());
-    let path = journal.log.path().to_owned();
-    drop(journal);
+    let path = place.with(&entries(2).1);
     let mut bytes = fs::read(&path).unwrap();
     *bytes.last_mut().unwrap() ^= 1;
     fs::write(&path, bytes).unwrap();
-    assert!(Journal::<Record>::open(&dir, &session).is_err());
+    assert!(place.open().is_err());
 }
