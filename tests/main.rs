@@ -42,6 +42,7 @@ mod question_vectors;
 mod read_account;
 mod readme;
 mod report;
+mod said;
 mod scale;
 mod schemas;
 mod second_implementation;

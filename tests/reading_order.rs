@@ -28,12 +28,13 @@ pub(crate) struct Module {
     pub(crate) follows: Vec<Vec<String>>,
 }
 
+/// Modules by their paths, which begin with the crate's name.
 pub(crate) type Tree = BTreeMap<Vec<String>, Module>;
 
 /// What may stand before a `use`.
 const VISIBLE: [&str; 4] = ["", "pub", "pub(crate)", "pub(super)"];
 
-fn parts(path: &str) -> Vec<String> {
+pub(crate) fn parts(path: &str) -> Vec<String> {
     path.split("::").map(str::trim).filter(|part| !part.is_empty()).map(str::to_owned).collect()
 }
 
@@ -114,15 +115,16 @@ fn add(tree: &mut Tree, path: &[String], file: &str, folder: &str, read: &dyn Fn
     tree.insert(path.to_vec(), module);
 }
 
-/// The module that defines what `written` names in module `here`; none where it is of another crate.
+/// The module that defines what `written` names in module `here`; none where it is of a crate that is not in the tree.
 pub(crate) fn resolve(tree: &Tree, here: &[String], written: &[String], depth: usize) -> Option<Vec<String>> {
     if depth > 8 {
         return None;
     }
     let (mut at, mut rest) = match written[0].as_str() {
-        "crate" => (Vec::new(), &written[1..]),
+        "crate" => (here[..1].to_vec(), &written[1..]),
         "self" => (here.to_vec(), &written[1..]),
-        "super" => (here[..here.len().checked_sub(1)?].to_vec(), &written[1..]),
+        "super" => (here[..here.len().checked_sub(1).filter(|at| *at > 0)?].to_vec(), &written[1..]),
+        first if tree.contains_key(&written[..1]) => (vec![first.to_owned()], &written[1..]),
         first => {
             let child = [here, &[first.to_owned()]].concat();
             let module = &tree[here];
@@ -156,16 +158,19 @@ pub(crate) fn resolve(tree: &Tree, here: &[String], written: &[String], depth: u
         let inside = globs.find_map(|(_, target)| {
             resolve(tree, &at, target, depth + 1).filter(|inside| tree[inside].defines.contains(first))
         });
-        return inside.or(Some(at).filter(|at| !at.is_empty()));
+        return inside.or(Some(at).filter(|at| at.len() > 1));
     }
     Some(at)
 }
 
-pub(crate) fn crate_tree(root: &str) -> Tree {
+pub(crate) fn crates_tree(roots: &[&str]) -> Tree {
     let mut tree = Tree::new();
-    let folder = root.rsplit_once('/').expect("a folder").0;
-    add(&mut tree, &[], root, folder, &|path| there(path).then(|| read(path)));
-    assert!(tree.len() > 5, "{root} has only {} modules", tree.len());
+    for root in roots {
+        let (before, folder) = (tree.len(), root.rsplit_once('/').expect("a folder").0);
+        let name = format!("veilsum_{}", folder.split('/').nth(1).expect("a crate"));
+        add(&mut tree, &[name], root, folder, &|path| there(path).then(|| read(path)));
+        assert!(tree.len() > before + 5, "{root} has only {} modules", tree.len() - before);
+    }
     tree
 }
 
@@ -177,14 +182,14 @@ fn arrows(tree: &Tree) -> BTreeSet<(&Vec<String>, Vec<String>)> {
 
 /// The names of modules in the numbered list at a file's head, in its order.
 fn order(root: &str, tree: &Tree) -> Vec<String> {
-    let text = read(root);
+    let (text, names) = (read(root), tree.keys().filter_map(|path| path.get(1)).collect::<BTreeSet<_>>());
     let mut listed: Vec<String> = Vec::new();
     let mut inside = false;
     for line in text.lines().map_while(|line| line.strip_prefix("//!")) {
         let numbered = line.trim_start().split_once(". ").is_some_and(|(n, _)| n.parse::<u8>().is_ok());
         inside = numbered || (inside && line.starts_with("  ") && !line.trim().is_empty());
         let marked = line.split('`').skip(1).step_by(2).filter(|_| inside);
-        let known = marked.filter(|name| tree.contains_key(&vec![(*name).to_owned()])).map(str::to_owned);
+        let known = marked.map(str::to_owned).filter(|name| names.contains(name));
         listed.extend(known.filter(|name| !listed.contains(name)).collect::<Vec<_>>());
     }
     listed
@@ -194,11 +199,11 @@ fn order(root: &str, tree: &Tree) -> Vec<String> {
 fn no_module_names_one_that_is_read_later() {
     let mut wrong = Vec::new();
     for root in ORDERED {
-        let tree = crate_tree(root);
+        let tree = crates_tree(&[root]);
         let order = order(root, &tree);
-        let place = |path: &[String]| order.iter().position(|module| Some(module) == path.first());
-        let lacking = tree.keys().filter(|path| path.len() == 1 && place(path).is_none());
-        wrong.extend(lacking.map(|path| format!("{root}: the list at its head lacks {}", path[0])));
+        let place = |path: &[String]| order.iter().position(|module| Some(module) == path.get(1));
+        let lacking = tree.keys().filter(|path| path.len() == 2 && place(path).is_none());
+        wrong.extend(lacking.map(|path| format!("{root}: the list at its head lacks {}", path[1])));
         let up = arrows(&tree).into_iter().filter(|(from, to)| place(from).is_some() && place(from) < place(to));
         wrong.extend(up.map(|(from, to)| format!("{root}: {} -> {}", from.join("::"), to.join("::"))));
     }
@@ -208,11 +213,11 @@ fn no_module_names_one_that_is_read_later() {
 #[test]
 fn files_do_not_name_each_other_in_circles() {
     for root in ORDERED.into_iter().chain(SETS) {
-        let tree = crate_tree(root);
+        let tree = crates_tree(&[root]);
         let mut left = arrows(&tree);
         assert!(left.len() > 5, "{root} has only {} arrows", left.len());
         // The root of a set hands over to each of them.
-        left.retain(|(from, _)| !from.is_empty() || ORDERED.contains(&root));
+        left.retain(|(from, _)| from.len() > 1 || ORDERED.contains(&root));
         // A module from which no arrow leads on is in no circle, and neither is an arrow to it.
         loop {
             let starts: BTreeSet<Vec<String>> = left.iter().map(|(from, _)| (*from).clone()).collect();
@@ -239,9 +244,9 @@ fn the_reader_of_arrows_sees_what_is_planted() {
         Some(text.to_owned())
     };
     let mut tree = Tree::new();
-    add(&mut tree, &[], "./lib.rs", ".", &planted);
+    add(&mut tree, &["x".to_owned()], "./lib.rs", ".", &planted);
     let found: Vec<String> = arrows(&tree).iter().map(|(a, b)| format!("{}->{}", a.join("::"), b.join("::"))).collect();
-    assert_eq!(found, ["a->b", "b->a"]);
-    let names: Vec<&str> = tree[&Vec::new()].takes.keys().map(String::as_str).collect();
+    assert_eq!(found, ["x::a->x::b", "x::b->x::a"]);
+    let names: Vec<&str> = tree[&["x".to_owned()][..]].takes.keys().map(String::as_str).collect();
     assert_eq!(names, ["E", "F", "Late", "c"]);
 }
