@@ -2,8 +2,9 @@
 
 use std::process::Command;
 
-use serde_json::Value;
 use veilsum_testkit::program::{Folder, binary, veilsum};
+
+use crate::said::{Told, says};
 
 /// A model of two columns in [0, 1], and rows around it: the last one is outside.
 fn kit(folder: &Folder, rows: usize) -> (String, String) {
@@ -35,9 +36,7 @@ fn ids_top_and_hard_labels_agree() {
     let assign = |out: &str, more: &[&str]| {
         let out = folder.path(out);
         let args = ["assign", "--model", &model, "--data", &data, "--id", "patient", "--out", &out];
-        let ended = veilsum(&[&args, more].concat()).expect(0);
-        assert!(ended.stderr.contains("1 row outside the box"), "{}", ended.stderr);
-        assert!(ended.stderr.contains("line 300002"), "{}", ended.stderr);
+        veilsum(&[&args, more].concat()).expect(0).says(&["1 row outside the box", "line 300002"]);
         #[cfg(unix)]
         assert_eq!(
             std::os::unix::fs::PermissionsExt::mode(&std::fs::metadata(&out).unwrap().permissions()) & 0o777,
@@ -75,13 +74,12 @@ fn what_cannot_be_done_is_said() {
     assert!(assign(&["--top", "9"]).expect(2).stderr.contains("5 clusters"));
     assert!(assign(&["--id", "patent"]).expect(3).stderr.contains("patient"), "the column that is meant");
     assert!(assign(&["--top", "2", "--hard"]).expect(2).stderr.contains("cannot be used with"));
-    let ended = assign(&["--id", "patient", "--top", "1", "--json"]).expect(0);
-    let value: Value = serde_json::from_str(&ended.stdout).unwrap();
+    let value = assign(&["--id", "patient", "--top", "1", "--json"]).expect(0).json();
     let row = &value["rows"][3];
     assert_eq!((&row["id"], &row["outside_box"]), (&"far".into(), &true.into()));
     assert_eq!((&row["top"][0], &value["rows_outside_box"]), (&row["cluster"], &1.into()));
     assert_eq!(row["memberships"].as_array().map(Vec::len), Some(5));
-    let hard: Value = serde_json::from_str(&assign(&["--hard", "--json"]).expect(0).stdout).unwrap();
+    let hard = assign(&["--hard", "--json"]).expect(0).json();
     assert_eq!(hard["rows"][3], serde_json::json!({"cluster": row["cluster"], "outside_box": true}));
     // Ids that were rounded when they were read would stand for several rows.
     let large = folder.write("large.csv", &std::fs::read_to_string(&data).unwrap().replace("far", "9007199254740992"));
@@ -96,15 +94,12 @@ fn a_file_is_whole_or_as_it_was() {
     let out = folder.write("out.csv", "before");
     let text = std::fs::read_to_string(&data).unwrap() + "broken,x,y\n";
     let broken = folder.write("broken.csv", &text);
-    let ended = veilsum(&["assign", "--model", &model, "--data", &broken, "--out", &out]).expect(3);
-    assert!(ended.stderr.contains("line 20003"), "{}", ended.stderr);
+    veilsum(&["assign", "--model", &model, "--data", &broken, "--out", &out]).expect(3).says(&["line 20003"]);
     assert_eq!(std::fs::read_to_string(&out).unwrap(), "before");
     // Nothing is printed of rows that cannot all be read.
-    let ended = veilsum(&["assign", "--model", &model, "--data", &broken, "--hard", "--json"]).expect(3);
-    let value: Value = serde_json::from_str(&ended.stdout).expect("one document");
-    assert!(
-        value["rows"].is_null() && value["error"]["message"].as_str().is_some_and(|why| why.contains("line 20003"))
-    );
+    let value = veilsum(&["assign", "--model", &model, "--data", &broken, "--hard", "--json"]).expect(3).json();
+    says(value["error"]["message"].as_str().expect("why"), &["line 20003"]);
+    assert!(value["rows"].is_null());
     if cfg!(target_os = "linux") {
         let limited = format!(
             "trap '' XFSZ; ulimit -f 16; exec {} assign --model {model} --data {data} --out {out}",

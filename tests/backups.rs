@@ -11,9 +11,9 @@ use std::{
     time::{Duration, Instant},
 };
 
-use serde_json::Value;
 use veilsum_testkit::program::{Folder, Running};
 
+use crate::said::Told;
 use crate::{
     joining::{LIMIT, SITES, ended_in},
     service::{PLAN, Standing},
@@ -72,7 +72,7 @@ impl Standing {
     }
 
     /// A plan of its own is proposed and begins; nothing is said of how it ends.
-    fn begin(&mut self, run: usize, set: &[&str]) {
+    pub(crate) fn begin(&mut self, run: usize, set: &[&str]) {
         self.hub(&[&PLAN[..], set, &[format!("--seed={run}").as_str()]].concat()).expect(0);
         self.hub(&["plan", "propose", "--start"]).expect(0);
     }
@@ -85,13 +85,18 @@ impl Standing {
     }
 }
 
-/// What the ledger of a site says left it.
-fn answers(folder: &Path, name: &str) -> usize {
+/// What the ledger of a site says left it: so many of these.
+fn left(folder: &Path, name: &str, what: &str) -> usize {
     let ledger = fs::read_to_string(folder.join(format!("{name}.key.state/ledger.jsonl"))).unwrap_or_default();
-    ledger.lines().filter(|line| line.contains("\"discloses\":\"masked_words\"")).count()
+    ledger.lines().filter(|line| line.contains(&format!("\"discloses\":\"{what}\""))).count()
 }
 
-/// Between two runs: an intermediary goes on; a site goes on from a copy of after its last answer, and not from an older one.
+fn answers(folder: &Path, name: &str) -> usize {
+    left(folder, name, "masked_words")
+}
+
+/// [LED-11]: between two runs an intermediary goes on, and a site goes on from a copy of after its last answer, and not from an older one:
+/// every other site names it, and what to do, and gives nothing away.
 #[test]
 fn members_from_a_backup_between_two_runs() {
     let mut all = Standing::new(4000);
@@ -103,16 +108,20 @@ fn members_from_a_backup_between_two_runs() {
     all.comes_back("counter", &older[0]);
     all.runs(3);
     let newest = copy_of(&all.folder("hospital-a"));
-    let before = answers(&all.folder("hospital-b"), "hospital-b");
+    let given = |all: &Standing| {
+        let shares = ["hospital-b", "hospital-c"].map(|name| left(&all.folder(name), name, "sealed_shares"));
+        (SITES.map(|name| answers(&all.folder(name), name)), shares)
+    };
     all.comes_back("hospital-a", &older[1]);
+    let before = given(&all);
     all.begin(4, &SHORT);
     for name in ["hospital-b", "hospital-c"] {
         let member = all.members.iter().find(|member| member.name == name).expect("a member");
-        let named =
-            |log: &str| log.contains("hospital-a misbehaved: its ledger was set back") && log.contains("[LED-11]");
+        let said = ["its ledger was set back", "[LED-11]", "puts back the newest copy of the ledger"];
+        let named = |log: &str| log.contains("hospital-a misbehaved") && said.iter().all(|said| log.contains(said));
         member.running().until("who was set back", LIMIT, named);
     }
-    assert_eq!(answers(&all.folder("hospital-b"), "hospital-b"), before, "something was given away");
+    assert_eq!(given(&all), before, "something was given away");
     all.hub(&["plan", "stop"]).expect(0);
     all.until("run 4 has ended");
     // The newest copy, with all others as they are.
@@ -208,18 +217,15 @@ fn what_a_member_keeps_of_a_run_is_erased_and_its_account_is_not() {
     let house = |all: &mut Standing, args: &[&str]| all.members[0].house.run(args);
     let forget = ["ledger", "forget", run.as_str(), "--key", "hospital-a.key"];
     // Not while it runs.
-    let told = house(&mut all, &forget).expect(3);
-    assert!(told.stderr.contains("in use by another process"), "{}", told.stderr);
+    house(&mut all, &forget).expect(3).says(&["in use by another process"]);
     all.dies("hospital-a");
     let spent = |all: &mut Standing| {
-        let told = house(all, &["check", "--offline", "--key", "hospital-a.key", "--json"]).stdout;
-        let told: Value = serde_json::from_str(&told).expect("JSON");
+        let told = house(all, &["check", "--offline", "--key", "hospital-a.key", "--json"]).json();
         (told["account"]["answers"].clone(), told["account"]["rho"].clone(), told["account"]["spent"].clone())
     };
     assert!(kept("journal") > 0 && kept("transcript") > 0);
     let before = spent(&mut all);
-    let told = house(&mut all, &forget).expect(0);
-    assert!(told.stdout.contains("erased") && told.stdout.contains("The account is what it was"), "{}", told.stdout);
+    house(&mut all, &forget).expect(0).says(&["erased", "The account is what it was"]);
     let left: Vec<_> = fs::read_dir(&state).expect("its state").flatten().map(|file| file.file_name()).collect();
     let ends = |end: &str| left.iter().any(|name| name.to_string_lossy().ends_with(end));
     assert!(!ends(".journal") && !ends(".transcript") && !ends(".new") && ends("ledger.jsonl"), "{left:?}");

@@ -12,6 +12,8 @@ use veilsum_node::{
 use veilsum_proto::roster::{Member, Roster};
 use veilsum_testkit::program::{Parties, agree, free_port, start, veilsum};
 
+use crate::said::Told;
+
 const SIZES: [usize; 3] = [40, 55, 61];
 const PLAN: [&str; 2] = ["--set=epsilon=0.005", "--set=max_rounds=12"];
 const LIMIT: Duration = Duration::from_secs(120);
@@ -72,22 +74,8 @@ fn a_name_that_nobody_knows_is_looked_up_until_the_time_is_over() {
     write_roster(p.folder.path("lost.toml"), &roster.sign(&hub).expect("a roster")).expect("a file");
     let at = |name: &str| p.folder.path(name);
     let [roster, plan, key] = ["lost.toml", "lost-plan.toml", "lost.key"].map(at);
-    let make = [
-        "plan",
-        "new",
-        "--roster",
-        &roster,
-        "--key",
-        &key,
-        "--out",
-        &plan,
-        "--k",
-        "3",
-        "--set",
-        "max_rows=2000",
-        "--exact",
-    ];
-    veilsum(&[&make[..], &["--column", "x=0:1", "y=0:1"]].concat()).expect(0);
+    let make = ["plan", "new", "--k", "3", "--set", "max_rows=2000", "--exact", "--column", "x=0:1", "y=0:1"];
+    veilsum(&[&make[..], &["--roster", &roster, "--key", &key, "--out", &plan]].concat()).expect(0);
     let begun = Instant::now();
     let told = veilsum(&p.client(1, &["--roster", &roster, "--plan", &plan, "--join-timeout", "4"])).expect(4);
     assert!(begun.elapsed() >= Duration::from_secs(4), "{:?}", begun.elapsed());
@@ -100,12 +88,7 @@ fn a_place_where_no_result_can_be_written_is_said_before_the_run() {
     let p = Parties::new(&SIZES, &PLAN);
     let below = p.folder.path("toy.toml/result");
     for args in [p.server(&["--out", &below]), p.client(1, &["--out", &below])] {
-        let told = veilsum(&args).expect(3);
-        assert!(
-            told.stderr.contains("nothing has been sent yet") && !told.stderr.contains("waiting"),
-            "{}",
-            told.stderr
-        );
+        veilsum(&args).expect(3).says(&["nothing has been sent yet", "!waiting"]);
     }
     let shown =
         veilsum(&["ledger", "show", "--key", &p.folder.path("site-1.key"), "--state", &p.folder.path("site-1.state")]);
@@ -117,8 +100,7 @@ fn a_place_where_no_result_can_be_written_is_said_before_the_run() {
 fn pol_4_a_site_whose_policy_refuses_the_plan_dials_nobody() {
     let p = Parties::new(&SIZES, &PLAN);
     p.folder.write("strict.toml", "methods = [\"kmeans\"]\n");
-    let told = veilsum(&p.client(3, &["--policy", &p.folder.path("strict.toml")])).expect(7);
-    assert!(told.stderr.contains("[POL-4]") && !told.stderr.contains("waiting"), "{}", told.stderr);
+    veilsum(&p.client(3, &["--policy", &p.folder.path("strict.toml")])).expect(7).says(&["[POL-4]", "!waiting"]);
 }
 
 /// [POL-9]: without its operator's agreement a site answers no plan without noise, and dials nobody for it.
@@ -129,8 +111,7 @@ fn pol_9_a_site_whose_operator_did_not_agree_dials_nobody() {
     fs::remove_dir_all(p.folder.0.join("site-1.state")).expect("the ledger with the agreement");
     let (identity, _) = load_identity(p.folder.path("site-1.key")).expect("a key");
     ledger::begin(&p.folder.0.join("site-1.state"), &identity.digest_secret()).expect("an account");
-    let told = veilsum(&args).expect(7);
-    assert!(told.stderr.contains("[POL-9]") && !told.stderr.contains("waiting"), "{}", told.stderr);
+    veilsum(&args).expect(7).says(&["[POL-9]", "!waiting"]);
     // An agreement to one plan is none to another.
     agree(&args);
     p.plan("roster.toml", "plan.toml", &["--seed=99"]);

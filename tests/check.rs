@@ -6,7 +6,9 @@ use std::{fs, os::unix::fs::PermissionsExt, time::Duration};
 use serde_json::{Value, json};
 use veilsum_node::store::ledger;
 use veilsum_proto::roster::{Member, Roster};
-use veilsum_testkit::program::{Ended, Parties, Running, agree, free_port, start, veilsum};
+use veilsum_testkit::program::{Parties, Running, agree, free_port, start, veilsum};
+
+use crate::said::Told;
 
 const SIZES: [usize; 3] = [40, 55, 61];
 const PLAN: [&str; 2] = ["--set=epsilon=0.005", "--set=max_rounds=12"];
@@ -27,9 +29,8 @@ fn asked(p: &Parties, key: &str, more: &[&str]) -> (i32, Value) {
             args.extend(*pair);
         }
     }
-    let Ended { code, stdout, stderr } = veilsum(&args);
-    let value = serde_json::from_str(&stdout).unwrap_or_else(|e| panic!("one document: {e}\n{stdout}\n{stderr}"));
-    (code.expect("a code"), value)
+    let ended = veilsum(&args);
+    (ended.code.expect("a code"), ended.json())
 }
 
 /// Of site-1, with its rows, its state and a policy that answers.
@@ -120,8 +121,7 @@ fn everything_well_before_and_in_the_midst_of_a_run_which_goes_on() {
     }
     let last = start(&p.client(3, &[]));
     for site in early.into_iter().chain([last]) {
-        let told = site.wait(LIMIT).expect(0);
-        assert!(!told.stderr.contains("dialling again"), "its link was taken away: {}", told.stderr);
+        site.wait(LIMIT).expect(0).says(&["!dialling again"]);
     }
     counter.wait(LIMIT).expect(0);
     lead.wait(LIMIT).expect(0);
@@ -148,20 +148,15 @@ fn a_key_that_others_can_read_and_one_of_nobody() {
     fails(&asked(&p, "stranger.key", &[]), "role", 3, &["not on the roster"], &["ledger"]);
     // Text for people has the same verdict, an error with a next step, and says what was left out.
     let none = p.folder.path("nowhere");
-    let told = veilsum(&["check", "--key", &key, "--roster", &none]).expect(3);
-    assert!(
-        told.stdout.starts_with("not ready: 2 things to mend") && told.stdout.contains("SKIP  plan"),
-        "{}",
-        told.stdout
-    );
+    veilsum(&["check", "--key", &key, "--roster", &none])
+        .expect(3)
+        .says(&["not ready: 2 things to mend", "SKIP  plan"]);
     // Where no connection was tried, nobody knows whether a run is possible.
-    let told = veilsum(&["check"]).expect(0);
-    assert!(told.stdout.starts_with("not known: nothing failed; not looked at: "), "{}", told.stdout);
-    assert!(told.stdout.contains("there is no key file in .: give --key"), "{}", told.stdout);
+    let said = ["not known: nothing failed; not looked at: ", "there is no key file in .: give --key"];
+    veilsum(&["check"]).expect(0).says(&said);
     // The only key beside the roster is taken, as by every other command; of several none is.
     let roster = p.folder.path("roster.toml");
-    let told = veilsum(&["check", "--roster", &roster, "--json"]).expect(0);
-    let found: Value = serde_json::from_str(&told.stdout).expect("one document");
+    let found = veilsum(&["check", "--roster", &roster, "--json"]).expect(0).json();
     assert_eq!((&found["ready"], check(&found, "network")["outcome"].as_str()), (&false.into(), Some("skip")));
     assert!(check(&found, "key")["says"].as_str().is_some_and(|says| says.contains("more than one key file")));
     fs::create_dir(p.folder.path("alone")).expect("a folder");
@@ -172,8 +167,7 @@ fn a_key_that_others_can_read_and_one_of_nobody() {
         to
     });
     ledger::begin(&p.folder.0.join("alone/site-2.key.state"), &[5; 32]).expect("an account");
-    let told = veilsum(&["check", "--roster", &roster, "--timeout", "1", "--json"]).expect(4);
-    let found: Value = serde_json::from_str(&told.stdout).expect("one document");
+    let found = veilsum(&["check", "--roster", &roster, "--timeout", "1", "--json"]).expect(4).json();
     assert_eq!((check(&found, "key")["outcome"].as_str(), found["role"].as_str()), (Some("pass"), Some("site")));
 }
 

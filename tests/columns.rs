@@ -3,8 +3,9 @@
 
 use std::{fs, time::Duration};
 
-use serde_json::Value;
-use veilsum_testkit::program::{Ended, Folder, Parties, free_port, start, start_in, veilsum};
+use veilsum_testkit::program::{Folder, Parties, end_well, free_port, start, start_in, veilsum};
+
+use crate::{joining::digits, said::Told};
 
 const LIMIT: Duration = Duration::from_secs(120);
 
@@ -12,16 +13,6 @@ const LIMIT: Duration = Duration::from_secs(120);
 const COLUMNS: &str = "format = \"veilsum-columns/1\"\nmissing_marks = [\"-99\"]\n\
     [[column]]\nname = \"x\"\nunit = \"mm\"\nlower = 0\nupper = 1\n\
     [[column]]\nname = \"y\"\nunit = \"mm\"\nlower = 0\nupper = 1\n";
-
-fn json(ended: &Ended) -> Value {
-    serde_json::from_str(&ended.stdout).unwrap_or_else(|e| panic!("one document: {e}: {ended:#?}"))
-}
-
-fn says(ended: Ended, code: i32, words: &[&str]) {
-    let ended = ended.expect(code);
-    let told = format!("{}\n{}", ended.text(), ended.unfolded());
-    assert!(words.iter().all(|word| told.contains(word)), "{words:?}: {told}");
-}
 
 #[test]
 fn a_file_fits_or_it_is_said_what_is_missing() {
@@ -36,12 +27,12 @@ fn a_file_fits_or_it_is_said_what_is_missing() {
         veilsum(&[&args, more].concat())
     };
     let fits = "x,y,smoker,id\n0.1,0.2,0,1\n1,1,former,2\n";
-    let told = json(&check(fits, &["--json"]));
+    let told = check(fits, &["--json"]).json();
     let rows = told["checks"].as_array().expect("checks").iter().find(|check| check["check"] == "rows").cloned();
     assert_eq!(rows.expect("a check of the rows")["outcome"], "pass", "{told:#}");
-    says(check("x,smoker\n0.1,never\n", &[]), 3, &["not ready: ", "no column is called \"y\""]);
+    check("x,smoker\n0.1,never\n", &[]).expect(3).says(&["not ready: ", "no column is called \"y\""]);
     let rows = "x,y,smoker\n0.1,0.2,never\n2,0.2,never\n0.1,,former\n0.1,0.2,sometimes\n0.1,-99,never\n-1,0,0\n";
-    let bad = json(&check(rows, &["--json"]).expect(3));
+    let bad = check(rows, &["--json"]).expect(3).json();
     let unusable = bad["read"]["unusable"].as_array().expect("reasons");
     let counts: Vec<u64> = unusable.iter().map(|reason| reason["rows"].as_u64().expect("a number")).collect();
     assert_eq!(counts, [2, 2, 1], "two out of range, two without a value, another category: {bad:#}");
@@ -59,10 +50,10 @@ fn a_plan_takes_its_columns_from_the_file() {
         veilsum(&[&of[..], &["--k", "3", "--set", "max_rows=2000", "--exact"], more].concat())
     };
     let columns = || {
-        let show = json(&veilsum(&["plan", "check", "--roster", &roster, "--plan", &out, "--json"]).expect(0));
+        let show = veilsum(&["plan", "check", "--roster", &roster, "--plan", &out, "--json"]).expect(0).json();
         show["work"]["columns"].as_array().expect("columns").clone()
     };
-    says(make(&[]), 2, &["no column is named", "--columns FILE"]);
+    make(&[]).expect(2).says(&["no column is named", "--columns FILE"]);
     let elsewhere = p.folder.write("elsewhere.toml", COLUMNS);
     make(&["--columns", &elsewhere]).expect(0);
     assert_eq!(columns()[1], serde_json::json!({ "name": "y", "lower": 0.0, "upper": 1.0 }));
@@ -71,9 +62,9 @@ fn a_plan_takes_its_columns_from_the_file() {
     assert_eq!(columns().len(), 1);
     make(&["--column", "x=0:2"]).expect(0);
     assert_eq!(columns()[0]["upper"], 2.0);
-    says(make(&["--column", "z"]), 2, &["--column z", "no columns.toml has it"]);
+    make(&["--column", "z"]).expect(2).says(&["--column z", "no columns.toml has it"]);
     p.folder.write("columns.toml", &COLUMNS.replacen("lower = 0", "lower = 3", 1));
-    says(make(&[]), 3, &["columns.toml", "\"x\""]);
+    make(&[]).expect(3).says(&["columns.toml", "\"x\""]);
 }
 
 /// A site whose file has other names, words and marks takes part like the others.
@@ -85,8 +76,7 @@ fn a_run_with_a_site_that_uses_its_own_words() {
     let own = fs::read_to_string(p.folder.0.join("site-1.csv")).expect("rows");
     let own = own.replacen("x,y,note", "breadth,y,note", 1);
     p.folder.write("site-1.csv", &format!("{own}none,0.5,a\n-99,0.5,b\n"));
-    let refused = start(&p.client(1, &[])).wait(LIMIT);
-    says(refused, 3, &["no column is called \"x\""]);
+    start(&p.client(1, &[])).wait(LIMIT).expect(3).says(&["no column is called \"x\""]);
     let rules = |none: u8| {
         format!(
             "{toy}[rows]\nmissing = \"leave-out\"\ncolumns = {{ x = \"breadth\" }}\nvalues = {{ x = {{ none = {none} }} }}\n"
@@ -102,15 +92,12 @@ fn a_run_with_a_site_that_uses_its_own_words() {
     let (lead, counter) = (start(&p.server(&[])), start(&p.intermediary(&[])));
     let others: Vec<_> = (2..=3).map(|i| start(&p.client(i, &[]))).collect();
     start(&site(&[])).wait(LIMIT).expect(0);
-    for other in others {
-        other.wait(LIMIT).expect(0);
-    }
-    counter.wait(LIMIT).expect(0);
+    end_well(others.into_iter().chain([counter]));
     // The row with a word counts, and the one without a value does not.
-    says(lead.wait(LIMIT), 0, &["rows in all: 157"]);
+    lead.wait(LIMIT).expect(0).says(&["rows in all: 157"]);
     // [LED-8]: words that mean something else make other rows of the file, and the ledger knows.
     p.folder.write("site.toml", &rules(1));
-    says(veilsum(&site(&["--join-timeout", "1"])), 7, &["other values in x", "[LED-8]"]);
+    veilsum(&site(&["--join-timeout", "1"])).expect(7).says(&["other values in x", "[LED-8]"]);
 }
 
 /// Whoever joins is handed the file, and keeps one that is there.
@@ -124,7 +111,7 @@ fn columns_are_handed_to_whoever_joins() {
     let bad = others.write("bad.toml", &COLUMNS.replacen("lower = 0", "lower = \"?\"", 1));
     let create =
         ["federation", "create", "hearts", "--listen", &listen, "--site", "a", "b", "c", "--intermediary", "counter"];
-    says(in_hub(&[&create[..], &["--columns", &bad]].concat()), 3, &["columns.toml"]);
+    in_hub(&[&create[..], &["--columns", &bad]].concat()).expect(3).says(&["columns.toml"]);
     let told = in_hub(&[&create[..], &["--columns", &own]].concat()).expect(0).stdout;
     assert_eq!(fs::read_to_string(hub.0.join("columns.toml")).expect("a copy"), COLUMNS);
     let lines: Vec<&str> =
@@ -140,18 +127,9 @@ fn columns_are_handed_to_whoever_joins() {
         let more = if joining.len() == 3 { &address[..] } else { &[] };
         joining.push(start_in(&folder.0, &[&["join", line], more].concat()));
     }
-    let between = |text: &str| {
-        let (_, rest) = text.split_once("Your digits are\n\n    ").expect("digits");
-        rest.split_once('\n').expect("an end").0.to_owned()
-    };
-    let heard: Vec<String> = ["a", "b", "c", "counter"]
-        .iter()
-        .zip(&joining)
-        .map(|(name, joining)| {
-            joining.until("digits", LIMIT, |log| log.contains("waiting to be let in"));
-            format!("{name}={}", between(&joining.heard()))
-        })
-        .collect();
+    let names = ["a", "b", "c", "counter"];
+    let heard: Vec<String> =
+        names.iter().zip(&joining).map(|(name, joins)| format!("{name}={}", digits(joins))).collect();
     in_hub(&["federation", "approve"].into_iter().chain(heard.iter().map(String::as_str)).collect::<Vec<_>>())
         .expect(0);
     for joining in &joining {
@@ -161,11 +139,9 @@ fn columns_are_handed_to_whoever_joins() {
     assert!(fs::read_to_string(folders[0].0.join("columns.toml")).expect("its own").contains("upper = 2"));
     // Nobody types a column.
     in_hub(&["plan", "new", "--k", "3", "--set", "max_rows=2000", "--exact"]).expect(0);
-    for joining in joining {
-        joining.wait(LIMIT).expect(0);
-    }
+    end_well(joining);
     let show = start_in(&site.0, &["plan", "check", "--json"]).wait(LIMIT).expect(0);
-    assert_eq!(json(&show)["work"]["columns"].as_array().map(Vec::len), Some(2));
+    assert_eq!(show.json()["work"]["columns"].as_array().map(Vec::len), Some(2));
     lobby.signal("-TERM");
     lobby.wait(LIMIT).expect(143);
 }

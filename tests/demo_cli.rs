@@ -8,6 +8,8 @@ use veilsum_testkit::{
     program::{Ended, Folder, veilsum},
 };
 
+use crate::said::{Told, says};
+
 fn demo(out: &Folder, more: &[&str]) -> Ended {
     let folder = out.path("out");
     let mut args = vec!["demo", "--out", &folder];
@@ -75,11 +77,8 @@ fn without_arguments() {
         table(&result["centres"]).iter().filter(|c| near(c)).count() == 1
     });
     assert!(found.count() >= 4, "{}", ended.stdout);
-    let told = veilsum(&["verify", &out.path("veilsum-out/result.json")]).expect(0).stdout;
-    for site in ["site-1", "site-2", "site-3"] {
-        assert!(told.contains(site), "{site} did not sign: {told}");
-    }
-    assert!(ended.stdout.contains("of a column's range"), "{}", ended.stdout);
+    veilsum(&["verify", &out.path("veilsum-out/result.json")]).expect(0).says(&["site-1", "site-2", "site-3"]);
+    ended.says(&["of a column's range"]);
 }
 
 #[test]
@@ -102,9 +101,10 @@ fn exact_and_without_further_arguments() {
         let near = |c: &Vec<f64>| (c[0] - truth[0]).hypot(c[1] - truth[1]) < 0.1;
         assert_eq!(table(&result["centres"]).iter().filter(|c| near(c)).count(), 1, "{truth:?}");
     }
-    for said in ["who learnt what", "coordinator", "intermediary", "every site", "on pooled rows", "result.json"] {
-        assert!(ended.stdout.contains(said), "{said}:\n{}", ended.stdout);
-    }
+    says(
+        &ended.stdout,
+        &["who learnt what", "coordinator", "intermediary", "every site", "on pooled rows", "result.json"],
+    );
     // Each party and each phase is in the traffic, and a site sends two messages a question.
     let questions = result["questions"].as_u64().unwrap();
     for site in ["site-1", "site-2", "site-3"] {
@@ -125,12 +125,10 @@ fn the_same_seed_gives_the_same_result() {
         let ended = demo(&out, &["--seed", seed, "--json", "--set", "max_rounds=5"]).expect(0);
         let result = out.json("out/result.json");
         // One document and nothing else.
-        assert_eq!((serde_json::from_str(&ended.stdout).ok(), &*ended.stderr), (Some(result.clone()), ""));
+        assert_eq!((&ended.json(), &*ended.stderr), (&result, ""));
         contract(&result);
-        assert!(
-            result["pooled"]["max_abs_diff"].as_f64().expect("a number") <= 1e-9,
-            "the first centres are not the same"
-        );
+        // The first centres are the same.
+        assert!(result["pooled"]["max_abs_diff"].as_f64().expect("a number") <= 1e-9);
         (result["centres"].clone(), result["history"].clone())
     };
     let first = run("7");
@@ -146,41 +144,18 @@ fn the_keys_of_rows_are_options_of_the_demonstration() {
     let text = "Alter;bmi;note\n30,5;21,5;NA\n40,5;k.A.;x\n35,5;22,5;\n35,5;22,5;y\n41;22;z\n";
     std::fs::write(&data, text).expect("a file");
     let run = |more: &[&str]| {
-        let args = [
-            &[
-                "--data",
-                &data,
-                "--sites",
-                "3",
-                "--k",
-                "1",
-                "--column",
-                "age",
-                "--column",
-                "bmi",
-                "--rows",
-                "columns.age=Alter",
-            ],
-            more,
-        ];
-        demo(&out, &args.concat())
+        let three = ["--data", &data, "--sites", "3", "--k", "1", "--rows", "columns.age=Alter"];
+        demo(&out, &[&three[..], &["--column", "age", "--column", "bmi"], more].concat())
     };
-    let comma = run(&[]).expect(3).stderr;
-    assert!(comma.contains("line 2, column \"Alter\"") || comma.contains("line 2, column \"age\""), "{comma}");
-    assert!(comma.contains("say decimal = \",\" with --rows"), "{comma}");
-    let mark = run(&["--rows", "decimal=,"]).expect(3).stderr;
-    assert!(mark.contains("line 3, column \"bmi\"") && mark.contains("name it in missing_marks with --rows"), "{mark}");
+    run(&[]).expect(3).says(&["line 2, column \"A", "say decimal = \",\" with --rows"]);
+    run(&["--rows", "decimal=,"]).expect(3).says(&["line 3, column \"bmi\"", "name it in missing_marks with --rows"]);
     let whole =
         run(&["--rows", "decimal=,", "--rows", "missing=leave-out", "--rows", "missing_marks=k.A."]).expect(0).stdout;
-    assert!(
-        whole.contains("4 rows") && whole.contains("rows left out: 1 with no value in \"bmi\" (line 3)"),
-        "{whole}"
-    );
+    says(&whole, &["4 rows", "rows left out: 1 with no value in \"bmi\" (line 3)"]);
     assert!(run(&["--rows", "person=id"]).expect(2).stderr.contains("--rows person: an option does not say this"));
     // The rows of the example of three hospitals name the group that each was drawn from, which is no column to cluster.
     let hospital = concat!(env!("CARGO_MANIFEST_DIR"), "/examples/three-hospitals/hospital-a/rows.csv");
-    let hospital = demo(&out, &["--data", hospital, "--sites", "3", "--k", "2"]).expect(0).stdout;
-    assert!(hospital.contains("240 rows, 3 columns"), "{hospital}");
+    demo(&out, &["--data", hospital, "--sites", "3", "--k", "2"]).expect(0).says(&["240 rows, 3 columns"]);
 }
 
 /// The order of the start is kept, and 30 rounds end where the reference ends.
@@ -192,17 +167,14 @@ fn a_reference_run_from_the_command_line() {
     let (out, start) = (Folder::fresh(), format!("init={start}"));
     let args =
         ["--data", &data, "--sites", "20", "--k", "3", "--set", &start, "--set", "epsilon=0", "--set", "max_rounds=30"];
-    let ended = demo(&out, &args).expect(0);
-    assert!(ended.stdout.contains("public box is taken from the file"), "{}", ended.stdout);
+    demo(&out, &args).expect(0).says(&["public box is taken from the file"]);
     let result = out.json("out/result.json");
     contract(&result);
     let off = max_difference(&table(&result["centres_box"]), &matrix(&reference("final")));
     assert!(off <= 1e-8, "off by {off:e}");
     assert!(result["pooled"]["max_abs_diff"].as_f64().expect("a number") <= 1e-9);
-    assert_eq!(
-        (&result["rounds"], &result["converged"], &result["n_total"]),
-        (&30.into(), &false.into(), &3000.into())
-    );
+    let found = ["rounds", "converged", "n_total"].map(|of| &result[of]);
+    assert_eq!(found, [&30.into(), &false.into(), &Value::from(3000)]);
     assert_eq!(result["cohort"].as_array().expect("sites").len(), 20);
 }
 
@@ -211,8 +183,7 @@ fn a_site_for_every_value_of_a_column() {
     let data = shared.join("data/bank-by-job.csv").display().to_string();
     let out = Folder::fresh();
     let args = ["--data", &data, "--split", "label", "--k", "4", "--set", "max_rounds=5", "--seed", "3"];
-    let ended = demo(&out, &args).expect(0);
-    assert!(ended.stdout.contains("11 sites"), "{}", ended.stdout);
+    demo(&out, &args).expect(0).says(&["11 sites"]);
     let result = out.json("out/result.json");
     contract(&result);
     let cohort: Vec<&str> = result["cohort"].as_array().unwrap().iter().map(|s| s.as_str().unwrap()).collect();
@@ -255,16 +226,12 @@ fn bad_files() {
         for pair in three.chunks(2).filter(|p| !args.contains(&p[0])) {
             all.extend(pair);
         }
-        let ended = demo(&out, &all).expect(code);
-        for word in words {
-            assert!(ended.stderr.contains(word), "{args:?} does not say {word:?}:\n{}", ended.stderr);
-        }
-        assert!(!ended.text().contains(SECRET), "{args:?} shows a cell:\n{}", ended.text());
+        demo(&out, &all).expect(code).says(&words).says(&[&format!("!{SECRET}")]);
         assert!(!out.0.join("out").exists(), "{args:?} wrote something");
     }
     demo(&out, &["--data", &good, "--sites", "3", "--k", "2"]).expect(0);
     let ended = demo(&out, &["--json", "--data", "/nowhere/rows.csv", "--k", "3"]).expect(3);
-    let value: Value = serde_json::from_str(&ended.stdout).expect("one JSON document");
+    let value = ended.json();
     assert_eq!((&value["error"]["code"], ended.stderr.as_str()), (&3.into(), ""));
     assert!(!value["error"]["next"].as_str().expect("a next step").is_empty());
 }
@@ -280,8 +247,7 @@ fn wrong_arguments() {
         demo(&out, &args)
     };
     let says = |ended: Ended, words: &[&str]| {
-        let text = ended.text();
-        assert!(words.iter().all(|w| text.contains(w)), "{words:?}:\n{text}");
+        ended.says(words);
         assert!(!out.0.join("out").exists());
     };
     says(on_rows(&["--sites", "3", "--k", "10"]).expect(2), &["K = 10", "9 rows", "--k"]);
@@ -313,18 +279,16 @@ fn the_last_column_is_clustered_unless_it_is_a_label() {
     let data = out.write("rows.csv", &format!("x,y\n{rows}"));
     let ended = demo(&out, &["--data", &data, "--column", "x", "y", "--sites", "3", "--k", "2"]).expect(0);
     assert_eq!(out.json("out/result.json")["columns"], serde_json::json!(["x", "y"]));
-    let unnamed = demo(&out, &["--data", &data, "--sites", "3", "--k", "2"]).expect(0);
-    assert!(unnamed.stdout.contains("30 rows, 2 columns, 3 sites"), "{}", unnamed.stdout);
+    demo(&out, &["--data", &data, "--sites", "3", "--k", "2"]).expect(0).says(&["30 rows, 2 columns, 3 sites"]);
     let rows: String = (0..30).map(|i| format!("{},4,{}\n", i % 7, (i * i) % 5)).collect();
     let constant = out.write("constant.csv", &format!("x,same,y\n{rows}"));
-    let noted = demo(&out, &["--data", &constant, "--sites", "3", "--k", "2"]).expect(0);
-    assert!(noted.stdout.contains("constant and say nothing about clusters: same"), "{}", noted.stdout);
+    let noted = "constant and say nothing about clusters: same";
+    demo(&out, &["--data", &constant, "--sites", "3", "--k", "2"]).expect(0).says(&[noted]);
     assert_eq!(out.json("out/result.json")["columns"], serde_json::json!(["x", "y"]));
     assert!(ended.stdout.contains("30 rows, 2 columns, 3 sites"), "{}", ended.stdout);
     // One of a thing is not several; and clusters have the numbers that they have in the lists of the result.
     let one = ["--data", &data, "--column", "x", "--sites", "3", "--k", "2", "--set", "max_rounds=1"];
-    let ended = demo(&out, &one).expect(0);
-    assert!(ended.stdout.contains(", 1 column,") && ended.stdout.contains("(1 round):"), "{}", ended.stdout);
+    let ended = demo(&out, &one).expect(0).says(&[", 1 column,", "(1 round):"]);
     let clusters = |line: &&str| line.split_whitespace().next().is_some_and(|word| ["0", "1", "2"].contains(&word));
     assert_eq!(ended.stdout.lines().filter(clusters).count(), 2, "{}", ended.stdout);
     assert!(ended.stdout.lines().any(|line| line.trim_start().starts_with("0 ")), "{}", ended.stdout);
@@ -336,11 +300,8 @@ fn a_column_of_huge_numbers_is_named() {
     let out = Folder::fresh();
     let rows: String = (0..30).map(|i| format!("{},{}e307\n", i % 7, i % 5)).collect();
     let data = out.write("huge.csv", &format!("x,mass\n{rows}"));
-    let told = demo(&out, &["--data", &data, "--sites", "3", "--k", "2"]).expect(3).stderr;
-    for said in ["huge.csv", "the column \"mass\"", "next: give the column in another unit"] {
-        assert!(told.contains(said), "{said}:\n{told}");
-    }
-    assert!(!told.contains("e307"), "{told}");
+    let said = ["huge.csv", "the column \"mass\"", "next: give the column in another unit", "!e307"];
+    demo(&out, &["--data", &data, "--sites", "3", "--k", "2"]).expect(3).says(&said);
 }
 
 /// Three normal clusters of so many rows in all, with a header.
@@ -370,8 +331,7 @@ fn where_first_centres_come_from() {
         ("3", &["--rho", "1.05"], "from margins and sums around 15 candidates", false),
     ] {
         let args = [&["--data", &data, "--k", "3", "--sites", sites], more].concat();
-        let ended = demo(&folder, &args).expect(0);
-        assert!(ended.stdout.contains(said), "{}", ended.text());
+        let ended = demo(&folder, &args).expect(0).says(&[said]);
         assert_eq!(ended.stdout.contains("single random start"), found, "{}", ended.text());
         // Later rounds under noise clip, so a run without noise is not the same.
         let clips = ended.stdout.contains("the plain method on pooled rows, without noise and clip");
@@ -396,8 +356,7 @@ fn a_plan_is_run_on_rows_of_ones_own() {
     veilsum(&run).expect(0);
     let result = folder.json("again/result.json");
     assert_eq!((&result["rounds"], &result["k"], &result["n_total"]), (&2.into(), &3.into(), &120.into()));
-    let refused = veilsum(&[&run[..], &["--k", "2"]].concat()).expect(2);
-    assert!(refused.stderr.contains("--plan"), "{}", refused.stderr);
+    veilsum(&[&run[..], &["--k", "2"]].concat()).expect(2).says(&["--plan"]);
     // The example has other columns.
     assert!(veilsum(&["demo", "--plan", &plan, "--out", &out]).expect(2).stderr.contains("--data"));
 }
@@ -409,7 +368,7 @@ fn rows_in_fewer_places_than_clusters() {
     let data = folder.path("two.csv");
     std::fs::write(&data, format!("a,b\n{}", "0.2,0.2\n0.8,0.8\n".repeat(12))).expect("a file");
     let args = ["--data", &data, "--k", "3", "--sites", "3", "--set", "init=totals", "--json"];
-    let result: Value = serde_json::from_str(&demo(&folder, &args).expect(0).stdout).expect("one document");
+    let result = demo(&folder, &args).expect(0).json();
     let names: Vec<&Value> = result["findings"].as_array().expect("a list").iter().map(|f| &f["name"]).collect();
     assert!(names.contains(&&Value::from("few-candidates")), "{names:?}");
     assert!(result["pooled"]["max_abs_diff"].as_f64().expect("a difference") < 1e-9, "{}", result["pooled"]);

@@ -166,11 +166,6 @@ async fn counted_over(hub: &mut AggregatorHost, cohort: Vec<u16>) {
     assert!(cast::counted(hub, cohort, Duration::from_secs(30)).await, "nobody counted");
 }
 
-/// The same over all.
-async fn counted(hub: &mut AggregatorHost) {
-    counted_over(hub, (0..SIZES.len() as u16).collect()).await;
-}
-
 /// Says as the intermediary to all sites, once the coordinator has said who is to be counted, that the floor is reached; the word is then
 /// also for the coordinator.
 async fn says_counted(hub: &mut AggregatorHost, link: &mut Line) -> CountReady {
@@ -201,16 +196,22 @@ async fn answered(hub: &mut AggregatorHost, question: &Question, words: usize) -
     total(hub, question, words).await.is_some()
 }
 
+/// A coordinator whom real sites and the real intermediary have given their keys.
+async fn opened(cast: &Cast, timing: Timing) -> (AggregatorHost, Tasks) {
+    let mut hub = hub(cast, PartyId::Coordinator, timing).await;
+    let coordinator = hub.address().unwrap();
+    let (intermediary, task) = cast.intermediary(coordinator, LOOPBACK_TIMING).await;
+    let mut tasks = Tasks(sites(cast, coordinator, intermediary, &View::default()));
+    tasks.0.push(task.abort_handle());
+    ready(&mut hub).await;
+    (hub, tasks)
+}
+
 /// What real sites open to a coordinator that puts these questions, up to the first that they refuse.
 fn session(cast: &Cast, questions: &[Question]) -> Vec<Vec<u64>> {
     run(async {
-        let mut hub = hub(cast, PartyId::Coordinator, LOOPBACK_TIMING).await;
-        let coordinator = hub.address().unwrap();
-        let (intermediary, task) = cast.intermediary(coordinator, LOOPBACK_TIMING).await;
-        let mut tasks = Tasks(sites(cast, coordinator, intermediary, &View::default()));
-        tasks.0.push(task.abort_handle());
-        ready(&mut hub).await;
-        counted(&mut hub).await;
+        let (mut hub, _tasks) = opened(cast, LOOPBACK_TIMING).await;
+        counted_over(&mut hub, (0..SIZES.len() as u16).collect()).await;
         let mut found = Vec::new();
         for question in questions {
             let Some(values) = total(&mut hub, question, words(cast, question)).await else { break };
@@ -226,13 +227,7 @@ fn answers_over(counted: Option<Vec<u16>>) -> usize {
     // Each site is a block by itself, so that any of them may be counted alone.
     let cast = cast(&work, SIZES.len(), |terms| terms.block_size = 1).unwrap();
     run(async {
-        let timing = Timing { phase: 4_000, ..LOOPBACK_TIMING };
-        let mut hub = hub(&cast, PartyId::Coordinator, timing).await;
-        let coordinator = hub.address().unwrap();
-        let (intermediary, task) = cast.intermediary(coordinator, LOOPBACK_TIMING).await;
-        let mut tasks = Tasks(sites(&cast, coordinator, intermediary, &View::default()));
-        tasks.0.push(task.abort_handle());
-        ready(&mut hub).await;
+        let (mut hub, _tasks) = opened(&cast, Timing { phase: 4_000, ..LOOPBACK_TIMING }).await;
         if let Some(cohort) = counted {
             counted_over(&mut hub, cohort).await;
         }

@@ -9,7 +9,7 @@ use std::{
 };
 
 use veilsum_node::carrier::{self, Address, Carrier, CarrierError, Credentials, HEADER_LEN, Transport};
-use veilsum_node::documents::Pinned;
+use veilsum_node::documents::{Pinned, parse_invitation};
 use veilsum_node::egress::Egress;
 use veilsum_node::store::ledger;
 use veilsum_proto::{
@@ -19,6 +19,8 @@ use veilsum_proto::{
     suite::VERSION,
 };
 use veilsum_testkit::program::{Ended, Folder, Parties, Running, fingerprint_of, free_port, start_in};
+
+use crate::said::Told;
 
 /// For what comes within seconds, on a machine that may have much else to do.
 pub(crate) const LIMIT: Duration = Duration::from_secs(400);
@@ -148,16 +150,11 @@ fn three_sites_join_by_a_line_each_and_run() {
     let heard: Vec<String> =
         parties.iter().zip(&joining).map(|((name, _), joining)| format!("{name}={}", digits(joining))).collect();
     let approve: Vec<&str> = ["federation", "approve"].into_iter().chain(heard.iter().map(String::as_str)).collect();
-    let told = founded.hub.run(&approve).expect(0).stdout;
-    assert!(told.contains("3 sites") && told.contains("tell its operator"), "{told}");
+    founded.hub.run(&approve).expect(0).says(&["3 sites", "tell its operator"]);
     let plan = ["plan", "new", "--k", "3", "--column", "x=0:1", "y=0:1", "--rho=0.4", "--expected-rows=6000"];
     founded.hub.run(&plan).expect(0);
     for ((name, party), joining) in parties.iter().zip(joining) {
-        let told = joining.wait(LIMIT).expect(0);
-        assert!(
-            told.stdout.contains(&format!("{name} has joined")) && told.stdout.contains("next: veilsum "),
-            "{told:?}"
-        );
+        joining.wait(LIMIT).expect(0).says(&[&format!("{name} has joined"), "next: veilsum "]);
         let key = std::fs::metadata(party.has(&format!("{name}.key"))).expect("a key");
         assert_eq!(key.permissions().mode() & 0o777, 0o600);
         let pinned = Pinned::load(&party.folder.0.join(format!("{name}.key"))).expect("what it joined with");
@@ -204,25 +201,10 @@ fn three_sites_join_by_a_line_each_and_run() {
     }
     // A token is nowhere but in its line: what the coordinator keeps does not hold it.
     for (_, line) in &founded.lines {
-        let secret: String = decoded(line)[32..48].iter().map(|b| format!("{b:02x}")).collect();
+        let invitation = parse_invitation(line).expect("a line").to_bytes();
+        let secret: String = invitation[32..48].iter().map(|b| format!("{b:02x}")).collect();
         assert!(!founded.list().contains(&secret));
     }
-}
-
-fn decoded(line: &str) -> Vec<u8> {
-    let alphabet = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_";
-    let text = line.strip_prefix("vs1:").expect("a line");
-    let (mut bits, mut have, mut out) = (0u32, 0, Vec::new());
-    for c in text.bytes() {
-        bits = bits << 6 | alphabet.iter().position(|a| *a == c).expect("a digit") as u32;
-        have += 6;
-        if have >= 8 {
-            have -= 8;
-            out.push((bits >> have) as u8);
-            bits &= (1 << have) - 1;
-        }
-    }
-    out
 }
 
 /// [JOI-6], [ROS-9]: a fourth site joins a federation that stands, and one leaves; everybody fetches the changed roster and the new plan with the line
@@ -270,8 +252,7 @@ fn who_joins_later_or_leaves_changes_the_roster_and_everybody_is_told() {
     let others = parties.iter_mut().zip(&lines).take(4).map(|((name, party), (_, line))| join(party, name, line));
     let joining: Vec<_> = others.collect();
     for (joining, (name, party)) in joining.into_iter().chain([fourth]).zip(&mut parties) {
-        let told = joining.wait(LIMIT).expect(0);
-        assert!(told.stderr.contains("has 4 sites"), "{}", told.stderr);
+        let told = joining.wait(LIMIT).expect(0).says(&["has 4 sites"]);
         // hospital-a agreed to the roster of three, and does not slide into another.
         assert!(told.stdout.contains("veilsum agree roster.toml"), "{name}: {}", told.stdout);
         party.run(&["plan", "check"]).expect(0);
@@ -283,8 +264,7 @@ fn who_joins_later_or_leaves_changes_the_roster_and_everybody_is_told() {
     drop(standing);
 
     // And hospital-c leaves: it does not come back with the line that it has.
-    let told = founded.hub.run(&["federation", "remove", "hospital-c"]).expect(0).stdout;
-    assert!(told.contains("3 sites") && told.contains("[REL-4]"), "{told}");
+    founded.hub.run(&["federation", "remove", "hospital-c"]).expect(0).says(&["3 sites", "[REL-4]"]);
     founded.hub.run(&plan).expect(0);
     let joining: Vec<_> =
         parties.iter_mut().zip(&lines).map(|((name, party), (_, line))| join(party, name, line)).collect();
@@ -312,8 +292,7 @@ fn a_line_that_was_used_is_void_and_the_compared_digits_reveal_the_thief() {
     let line = founded.line("hospital-a");
     let stolen = thief.start(&["join", &line]);
     let seen_by_the_thief = digits(&stolen);
-    let told = robbed.run(&["join", &line]).expect(8);
-    assert!(told.stderr.contains("used already") && told.stderr.contains("telephone"), "{}", told.stderr);
+    robbed.run(&["join", &line]).expect(8).says(&["used already", "telephone"]);
     // Nobody could read these digits to the coordinator.
     let guess = if seen_by_the_thief == "0000-0000-0000" { "1111-1111-1111" } else { "0000-0000-0000" };
     let told = founded.hub.run(&["federation", "approve", &format!("hospital-a={guess}")]).expect(3);
@@ -321,8 +300,7 @@ fn a_line_that_was_used_is_void_and_the_compared_digits_reveal_the_thief() {
     assert!(!founded.list().contains("approved"));
     // The operator says no; a new invitation goes to the right one.
     founded.hub.run(&["federation", "remove", "hospital-a"]).expect(0);
-    let told = stolen.wait(LIMIT).expect(8);
-    assert!(told.stderr.contains("operator said no"), "{}", told.stderr);
+    stolen.wait(LIMIT).expect(8).says(&["operator said no"]);
     let told = founded.hub.run(&["federation", "invite", "hospital-a"]).expect(0).stdout;
     let line = between(&told, "veilsum join '", "'").to_owned();
     let joining = robbed.start(&["join", &line]);
@@ -333,8 +311,7 @@ fn a_line_that_was_used_is_void_and_the_compared_digits_reveal_the_thief() {
     assert_eq!(digits(&joining), heard);
     founded.hub.run(&["federation", "approve", &format!("hospital-a={heard}")]).expect(0);
     // One that was approved is a member: the same command takes it out again.
-    let told = founded.hub.run(&["federation", "remove", "hospital-a"]).expect(0);
-    assert!(told.stdout.contains("hospital-a is a member no more"), "{}", told.stdout);
+    founded.hub.run(&["federation", "remove", "hospital-a"]).expect(0).says(&["hospital-a is a member no more"]);
 }
 
 /// [JOI-4], [JOI-5]: somebody who exchanged the line stands between the two, has a link with each, and cannot make them agree.
@@ -370,15 +347,13 @@ fn expired_damaged_and_misdirected_lines_are_refused_in_words() {
         assert!(told.stderr.contains("the same release"), "{bad}: {}", told.stderr);
     }
     assert!(std::fs::read_dir(&site.folder.0).expect("a folder").next().is_none(), "nothing was made for a bad line");
-    let told = site.run(&["join", &founded.line("counter")]).expect(2);
-    assert!(told.stderr.contains("--address"), "{}", told.stderr);
+    site.run(&["join", &founded.line("counter")]).expect(2).says(&["--address"]);
     // Expired, by the coordinator's clock.
     let list = founded.list();
     let expires = between(&list, "expires = ", "\n");
     founded.hub.folder.write("federation.toml", &list.replace(&format!("expires = {expires}"), "expires = 1000"));
     let lobby = founded.serve();
-    let told = site.run(&["join", &line]).expect(8);
-    assert!(told.stderr.contains("expired"), "{}", told.stderr);
+    site.run(&["join", &line]).expect(8).says(&["expired"]);
     assert!(
         std::fs::read_dir(&site.folder.0).expect("a folder").next().is_none(),
         "nothing is left of what was refused"
@@ -389,8 +364,7 @@ fn expired_damaged_and_misdirected_lines_are_refused_in_words() {
     site.folder.write("site.toml", &format!("state = {:?}\n", shared.0));
     site.run(&["join", &line]).expect(8);
     assert!(shared.0.join(ledger::HEAD).is_file(), "the account of another federation");
-    let told = site.run(&["join", &line, "--new-account"]).expect(2);
-    assert!(told.stderr.contains("leave --new-account out"), "{}", told.stderr);
+    site.run(&["join", &line, "--new-account"]).expect(2).says(&["leave --new-account out"]);
     std::fs::remove_file(site.folder.0.join("site.toml")).expect("the policy");
     // Who agreed to a federation is not led into another coordinator's by its name.
     let member = |seed: u8, name: &str| Member {
@@ -412,8 +386,7 @@ fn expired_damaged_and_misdirected_lines_are_refused_in_words() {
     let mut other = Founded::new();
     let impostor = other.hub.start(&["run", "--listen", &founded.address()]);
     impostor.until("an open lobby", LIMIT, |log| log.contains("is open"));
-    let told = site.run(&["join", &line]).expect(5);
-    assert!(told.stderr.contains("[JOI-2]") && told.stderr.contains("do not go on"), "{}", told.stderr);
+    site.run(&["join", &line]).expect(5).says(&["[JOI-2]", "do not go on"]);
     assert!(!other.list().contains("knocked"));
 }
 
@@ -483,8 +456,7 @@ fn lists_on_the_screen_are_short_unless_they_are_asked_for() {
     let p = Parties::new(&[40; 12], &[]);
     let (roster, key) = (p.folder.path("roster.toml"), p.folder.path("site-1.key"));
     let accept = ["agree", &roster, "--key", &key, "--fingerprint", &fingerprint_of(&roster)];
-    let told = hub.run(&accept).expect(0).stdout;
-    assert!(told.contains("site-5 and 7 more") && !told.contains("site-12"), "{told}");
+    hub.run(&accept).expect(0).says(&["site-5 and 7 more", "!site-12"]);
     assert!(hub.run(&["verify", &roster]).expect(0).stdout.contains("site-12"));
 }
 
@@ -493,15 +465,13 @@ fn lists_on_the_screen_are_short_unless_they_are_asked_for() {
 fn two_parties_do_not_get_one_name() {
     let mut founded = Founded::new();
     for name in ["hospital-a", "counter", "coordinator"] {
-        let told = founded.hub.run(&["federation", "invite", name]).expect(3);
-        assert!(told.stderr.contains("[JOI-3]"), "{}", told.stderr);
+        founded.hub.run(&["federation", "invite", name]).expect(3).says(&["[JOI-3]"]);
     }
     let told = founded.hub.run(&["federation", "invite", "second", "--role", "intermediary"]).expect(3);
     assert!(told.stderr.contains("one intermediary"), "{}", told.stderr);
     let (before, mut again) = (founded.list(), Organisation::new());
     assert_eq!(before.matches("[[guest]]").count(), 4);
-    let told = founded.hub.run(&["federation", "create", "second", "--listen", "127.0.0.1:1"]).expect(3);
-    assert!(told.stderr.contains("already"), "{}", told.stderr);
+    founded.hub.run(&["federation", "create", "second", "--listen", "127.0.0.1:1"]).expect(3).says(&["already"]);
     assert_eq!(founded.list(), before, "what was refused changed nothing");
     // Without parties there are no invitations yet, and nobody serves a folder without a federation.
     again.run(&["run"]).expect(3);
@@ -524,7 +494,7 @@ fn a_flood_of_strangers_does_not_keep_out_who_knocked_before() {
     let joining = site.start(&["join", &line]);
     let heard = digits(&joining);
     joining.kill();
-    let pinned: [u8; 32] = decoded(&line)[..32].try_into().expect("a key");
+    let pinned = parse_invitation(&line).expect("a line").coordinator.0;
     let to: Address = founded.address().parse().expect("an address");
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build().expect("a runtime");
     let network: Arc<dyn Carrier> = carrier::choose(Transport::Quic).expect("a carrier");

@@ -10,6 +10,7 @@ use serde_json::json;
 use veilsum_testkit::program::{Parties, Running, start, veilsum};
 
 use super::processes::{LIMIT, LONG, QUICK, SIZES, answered, start_all};
+use crate::said::Told;
 
 fn everybody(p: &Parties) -> (Running, Running, Vec<Running>) {
     let (server, intermediary, _) = start_all(p, &QUICK, []);
@@ -37,14 +38,7 @@ fn a_killed_site_costs_no_result() {
     let (server, intermediary, mut clients) = everybody(&p);
     answered(&clients[2], 20);
     clients.remove(2).kill();
-    let told = server.wait(LIMIT).expect(9);
-    assert!(
-        ["ended early", "site-3", "too few sites", "nothing was revealed"]
-            .iter()
-            .all(|said| told.stderr.contains(said)),
-        "{}",
-        told.stderr
-    );
+    server.wait(LIMIT).expect(9).says(&["ended early", "site-3", "too few sites", "nothing was revealed"]);
     intermediary.wait(LIMIT).expect(0);
     clients.into_iter().for_each(|client| drop(client.wait(LIMIT).expect(9)));
     let result = p.folder.json("out/result.json");
@@ -74,11 +68,9 @@ fn a_killed_coordinator_costs_the_sites_no_result() {
     answered(&clients[0], 20);
     server.kill();
     let begun = Instant::now();
-    let told = intermediary.wait(LIMIT).expect(4);
-    assert!(told.stderr.contains("lost the coordinator"), "{}", told.stderr);
+    intermediary.wait(LIMIT).expect(4).says(&["lost the coordinator"]);
     for client in clients {
-        let told = client.wait(LIMIT).expect(9);
-        assert!(told.stderr.contains("ended early"), "{}", told.stderr);
+        client.wait(LIMIT).expect(9).says(&["ended early"]);
     }
     // Half a minute until silence is a verdict, and at most as long again to find nobody there.
     assert!(begun.elapsed() < Duration::from_secs(75), "{:?}", begun.elapsed());
@@ -100,15 +92,13 @@ fn nothing_is_asked_before_the_intermediary_is_there() {
     let waits = ["--phase-timeout", "6", "--grace", "1", "--join-timeout", "6", "--on-loss", "stop"];
     let server = start(&p.server(&waits));
     let clients: Vec<Running> = (1..=5).map(|i| start(&p.client(i, &["--join-timeout", "60"]))).collect();
-    let told = server.wait(LIMIT).expect(4);
-    assert!(told.stderr.contains("counter in vain"), "{}", told.stderr);
-    assert!(told.stderr.contains("waiting for counter (intermediary, never connected)"), "{}", told.stderr);
+    server.wait(LIMIT).expect(4).says(&["counter in vain", "waiting for counter (intermediary, never connected)"]);
     for (i, client) in (1..).zip(clients) {
         assert_ne!(client.wait(LIMIT).code, Some(0));
         assert!(!p.folder.0.join(format!("site-{i}/model.json")).exists());
         let (key, state) = (p.folder.path(&format!("site-{i}.key")), p.folder.path(&format!("site-{i}.state")));
         let shown = veilsum(&["ledger", "show", "--key", &key, "--state", &state, "--json"]).expect(0);
-        let left: serde_json::Value = serde_json::from_str(&shown.stdout).expect("JSON");
+        let left = shown.json();
         let left = left.as_array().expect("entries");
         assert!(left.iter().all(|entry| entry["kind"].is_null()), "site {i} gave something away: {}", shown.stdout);
         assert!(!left.is_empty(), "its keys had left");

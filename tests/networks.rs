@@ -15,6 +15,11 @@ use veilsum_testkit::{
     program::{Ended, Folder, Parties, Running, agree, end_well, launch, start},
 };
 
+use crate::{
+    joining::{between, digits, many_rows},
+    said::Told,
+};
+
 const SIZES: [usize; 3] = [40, 55, 61];
 const SITES: [&str; 3] = ["site-1", "site-2", "site-3"];
 const NAMES: [&str; 6] = ["lead", "counter", "site-1", "site-2", "site-3", "proxy"];
@@ -53,7 +58,7 @@ fn here(rounds: u64) -> Value {
     let p = Parties::new(&SIZES, &[&PLAN[..], &[&format!("--set=max_rounds={rounds}")]].concat());
     let parties = [start(&p.server(&[])), start(&p.intermediary(&[]))];
     let sites: Vec<Running> = (1..=SIZES.len()).map(|i| start(&p.client(i, &[]))).collect();
-    parties.into_iter().chain(sites).for_each(|party| drop(party.wait(LIMIT).expect(0)));
+    end_well(parties.into_iter().chain(sites));
     p.folder.json("out/result.json")
 }
 
@@ -150,7 +155,7 @@ fn no_udp_at_one_site_and_a_proxy_as_the_only_way_out_of_another() {
         let mut program = run.network.program("site-2");
         program.envs(variables.iter().copied());
         let told = launch(program, &[&asks[..], &["--timeout", seconds]].concat()).wait(LIMIT);
-        let found: Value = serde_json::from_str(&told.stdout).unwrap_or_else(|e| panic!("{e}: {told:?}"));
+        let found = told.json();
         let checks = found["checks"].as_array().expect("checks").clone();
         let of = move |name: &str| -> (String, String) {
             let check = checks.iter().find(|check| check["check"] == name);
@@ -322,15 +327,11 @@ fn joining_through_a_proxy() {
     let (mut joining, mut approve) = (Vec::new(), vec!["federation".to_owned(), "approve".to_owned()]);
     for who in &NAMES[1..5] {
         let (_, rest) = lines.split_once(&format!("{who} ")).expect("its line");
-        let (_, rest) = rest.split_once("veilsum join '").expect("its line");
-        let (line, _) = rest.split_once('\'').expect("its end");
+        let line = between(rest, "veilsum join '", "'");
         let address = ["--address", &counter_at];
         let more: &[&str] = if *who == "counter" { &address } else { &[] };
         let joins = types(who, &[&["join", line], more].concat());
-        joins.until("digits", LIMIT, |log| log.contains("waiting to be let in"));
-        let heard = joins.heard();
-        let (_, digits) = heard.split_once("Your digits are\n\n    ").expect("digits");
-        approve.push(format!("{who}={}", digits.lines().next().expect("digits")));
+        approve.push(format!("{who}={}", digits(&joins)));
         joining.push(joins);
     }
     done("lead", &approve.iter().map(String::as_str).collect::<Vec<_>>());
@@ -340,8 +341,7 @@ fn joining_through_a_proxy() {
     }
     // From here on each organisation stands by with one command, and the coordinator needs two.
     let told = done("lead", &["verify", "roster.toml"]);
-    let (_, heard) = told.split_once("fingerprint  ").expect("a fingerprint");
-    let heard = heard.split_once("  (").expect("its end").0;
+    let heard = between(&told, "fingerprint  ", "  (");
     let running: Vec<Running> = NAMES[1..5]
         .iter()
         .enumerate()
@@ -351,12 +351,8 @@ fn joining_through_a_proxy() {
             if *who == "counter" {
                 return types(who, &stands);
             }
-            let lines = (0..200).map(|row| {
-                let (group, turn) = (f64::from(row % 3), f64::from(row + 7 * at as i32) / 20.0);
-                format!("{:.6},{:.6}\n", 0.2 + 0.3 * group + 0.05 * turn.cos(), 0.2 + 0.3 * group + 0.05 * turn.sin())
-            });
             let number = NAMES.iter().position(|name| name == who).expect("a party");
-            folders[number].write("rows.csv", &format!("x,y\n{}", lines.collect::<String>()));
+            folders[number].write("rows.csv", &many_rows(at, 200));
             types(who, &[&stands[..], &["--data", "rows.csv"]].concat())
         })
         .collect();

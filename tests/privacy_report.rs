@@ -3,8 +3,9 @@
 
 use std::fs;
 
-use serde_json::Value;
 use veilsum_testkit::program::{Ended, Parties, veilsum};
+
+use crate::said::{Told, says};
 
 const NASTY: &str = "<script>alert(\"x\")</script>";
 
@@ -21,22 +22,8 @@ fn federation() -> (Parties, Vec<String>) {
     );
     p.folder.write("columns.toml", &columns);
     let [roster, key, plan] = ["roster.toml", "lead.key", "plan.toml"].map(at);
-    let make = [
-        "plan",
-        "new",
-        "--roster",
-        &roster,
-        "--key",
-        &key,
-        "--out",
-        &plan,
-        "--k",
-        "3",
-        "--set",
-        "max_rows=2000",
-        "--exact",
-    ];
-    veilsum(&make).expect(0);
+    let make = ["plan", "new", "--k", "3", "--set", "max_rows=2000", "--exact"];
+    veilsum(&[&make[..], &["--roster", &roster, "--key", &key, "--out", &plan]].concat()).expect(0);
     let documents = ["--roster", &*roster, "--plan", &plan].map(str::to_owned).to_vec();
     (p, documents)
 }
@@ -55,31 +42,17 @@ fn the_privacy_report_has_the_numbers_of_the_plan_and_the_gaps_of_the_threat_mod
     let data = at("site-1.csv");
     let told = |more: &[&str]| {
         let said = ["--data", &*data, "--purpose", "Find <groups> & more"];
-        run(&["plan", "privacy"], &documents, &[&said[..], more].concat()).expect(0).stdout
+        run(&["plan", "privacy"], &documents, &[&said[..], more].concat()).expect(0)
     };
-    let value: Value = serde_json::from_str(&told(&["--json"])).expect("JSON");
+    let value = told(&["--json"]).json();
     let text = value["report"].as_str().expect("a report");
-    assert_eq!(told(&[]).trim_end(), text.trim_end());
+    assert_eq!(told(&[]).stdout.trim_end(), text.trim_end());
     // In Markdown a sign of markup stands behind a backslash.
-    assert!(
-        text.contains("\\<script") && !text.replace("\\<", "").contains("<script") && !text.contains("<i>"),
-        "{text}"
-    );
-    for part in [
-        "Which data",
-        "For what",
-        "Who sees what",
-        "For how long",
-        "What if something goes wrong",
-        "What is not protected",
-        "To fill in",
-    ] {
-        assert!(text.contains(&format!("\n## {part}\n")), "{part}");
-    }
-    assert!(text.contains("Find \\<groups\\> & more") && text.contains("________") && text.contains("alert"));
-    for party in ["lead", "counter", "site-1", "site-2", "site-3"] {
-        assert!(text.contains(&format!("\n| {party} | ")), "{party}");
-    }
+    says(text, &["\\<script", "Find \\<groups\\> & more", "________", "alert", "!<i>"]);
+    says(&text.replace("\\<", ""), &["!<script"]);
+    says(text, &["\n## Which data\n", "\n## For what\n", "\n## Who sees what\n", "\n## For how long\n"]);
+    says(text, &["\n## What if something goes wrong\n", "\n## What is not protected\n", "\n## To fill in\n"]);
+    says(text, &["\n| lead | ", "\n| counter | ", "\n| site-1 | ", "\n| site-2 | ", "\n| site-3 | "]);
     // All points of the threat model, found another way than the program does.
     let model = fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/threat-model.md")).expect("the threat model");
     let part = model
@@ -95,12 +68,8 @@ fn the_privacy_report_has_the_numbers_of_the_plan_and_the_gaps_of_the_threat_mod
     assert!(points.len() >= 12 && points.iter().all(|point| text.contains(&format!("\n**{point}**"))), "{points:?}");
     assert_eq!(value["not_protected"].as_array().map(Vec::len), Some(points.len()));
 
-    let check: Value =
-        serde_json::from_str(&run(&["plan", "check"], &documents, &["--json"]).expect(0).stdout).expect("JSON");
-    assert!(
-        text.contains(check["sites_mean"].as_str().expect("a sentence"))
-            && text.contains(check["fingerprint"].as_str().expect("hex"))
-    );
+    let check = run(&["plan", "check"], &documents, &["--json"]).expect(0).json();
+    says(text, &["sites_mean", "fingerprint"].map(|of| check[of].as_str().expect("words")));
     for question in check["questions"].as_array().expect("questions") {
         let (name, words) = (question["name"].as_str().expect("a name"), &question["words"]);
         let row = |line: &str| line.starts_with(&format!("| {name} | ")) && line.contains(&format!(" | {words} | "));

@@ -4,6 +4,8 @@
 use std::{os::unix::fs::PermissionsExt, sync::LazyLock, time::Duration};
 use veilsum_testkit::program::{Parties, Running, end_well, fingerprint_of, free_port, start, veilsum};
 
+use crate::said::Told;
+
 pub(crate) const SIZES: [usize; 5] = [40, 55, 61, 48, 70];
 pub(crate) const LIMIT: Duration = Duration::from_secs(120);
 /// Many rounds, so that there is time to kill somebody.
@@ -39,13 +41,11 @@ fn a_run_from_keys_to_memberships() {
     veilsum(&["verify", &roster]).expect(0);
     veilsum(&["plan", "check", "--roster", &roster, "--plan", &plan]).expect(0);
     let (server, intermediary, clients) = start_all(&p, &QUICK, 1..=5);
-    let told = server.wait(LIMIT).expect(0);
-    assert!(told.stdout.contains("fuzzy Davies") && told.stdout.contains("result.json"), "{}", told.stdout);
+    server.wait(LIMIT).expect(0).says(&["fuzzy Davies", "result.json"]);
     let rows: usize = SIZES.iter().sum();
     assert!(intermediary.wait(LIMIT).expect(0).stdout.contains(&format!("counted {rows} rows over 5 sites")));
     for client in clients {
-        let told = client.wait(LIMIT).expect(0);
-        assert!(told.stdout.contains("masked words, shares, keys and signatures"), "{}", told.stdout);
+        client.wait(LIMIT).expect(0).says(&["masked words, shares, keys and signatures"]);
     }
     let result = p.folder.json("out/result.json");
     assert_eq!((&result["n_total"], &result["n_total_from"]), (&rows.into(), &"intermediary".into()));
@@ -55,8 +55,7 @@ fn a_run_from_keys_to_memberships() {
     // Everybody who was there to the end signed, and a site has the same numbers under the same signature.
     let documents = ["--roster", &p.folder.path("roster.toml"), "--plan", &p.folder.path("plan.toml"), "--json"];
     let verified = |file: &str| -> serde_json::Value {
-        let ended = veilsum(&[&["verify", &p.folder.path(file)][..], &documents[..]].concat()).expect(0);
-        serde_json::from_str(&ended.stdout).expect("JSON")
+        veilsum(&[&["verify", &p.folder.path(file)][..], &documents[..]].concat()).expect(0).json()
     };
     let said = verified("out/result.json");
     assert_eq!(
@@ -101,8 +100,7 @@ fn a_killed_site_is_missed_and_the_run_goes_on() {
     let (server, intermediary, mut clients) = start_all(&p, &QUICK, 1..=5);
     answered(&clients[2], 20);
     clients.remove(2).kill();
-    let told = server.wait(LIMIT).expect(0);
-    assert!(told.stderr.contains("left the run: site-3"), "{}", told.stderr);
+    server.wait(LIMIT).expect(0).says(&["left the run: site-3"]);
     assert!(intermediary.wait(LIMIT).expect(0).stdout.contains("withheld"));
     let result = p.folder.json("out/result.json");
     assert_eq!(strings(&result["missing"]), ["site-3"]);
@@ -161,8 +159,7 @@ fn sites_that_reach_nobody_over_udp() {
     // An aggregator without TCP is not reached over it.
     let server = start(&p.server(&[&QUICK[..], &["--transport", "quic"]].concat()));
     let client = start(&p.client(1, &["--transport", "tcp", "--join-timeout", "2"]));
-    let told = client.wait(LIMIT).expect(4).stderr;
-    assert!(told.contains("lead did not answer at 127.0.0.1:") && told.contains("UDP or TCP"), "{told}");
+    client.wait(LIMIT).expect(4).says(&["lead did not answer at 127.0.0.1:", "UDP or TCP"]);
     server.kill();
 }
 
@@ -184,8 +181,7 @@ fn a_killed_site_comes_back_from_its_journal() {
             None => assert_eq!(ended.kill().code, None, "killed in the middle of the run"),
             Some((signal, code)) => {
                 ended.signal(signal);
-                let told = ended.wait(Duration::from_secs(20)).expect(code);
-                assert!(told.stderr.contains("start the same command again"), "{}", told.stderr);
+                ended.wait(Duration::from_secs(20)).expect(code).says(&["start the same command again"]);
             }
         }
         server.until("waiting", LIMIT, |log| waits(log, victim) > before);
@@ -225,15 +221,11 @@ fn who_does_not_belong_is_refused() {
     let path = |name: &str| p.folder.path(name);
     let (server, intermediary, mut clients) = start_all(&p, &QUICK, 1..=4);
 
-    let stranger = veilsum(&p.client(5, &["--key", &path("stranger.key")])).expect(3);
-    assert!(stranger.stderr.contains("not on the roster"), "{}", stranger.stderr);
-    let wrong_role = veilsum(&p.client(5, &["--key", &path("counter.key")])).expect(2);
-    assert!(wrong_role.stderr.contains("the intermediary, which has no rows"), "{}", wrong_role.stderr);
+    veilsum(&p.client(5, &["--key", &path("stranger.key")])).expect(3).says(&["not on the roster"]);
+    veilsum(&p.client(5, &["--key", &path("counter.key")])).expect(2).says(&["the intermediary, which has no rows"]);
     // Roster and plan that do not even fit each other.
-    let torn = veilsum(&p.client(5, &["--roster", &path("other-roster.toml")])).expect(3);
-    assert!(torn.stderr.contains("another roster"), "{}", torn.stderr);
-    let plan = veilsum(&p.client(5, &["--plan", &path("other-plan.toml")])).expect(8);
-    assert!(plan.stderr.contains("you hold plan"), "{}", plan.stderr);
+    veilsum(&p.client(5, &["--roster", &path("other-roster.toml")])).expect(3).says(&["another roster"]);
+    veilsum(&p.client(5, &["--plan", &path("other-plan.toml")])).expect(8).says(&["you hold plan"]);
     let (roster, of_roster) = (path("other-roster.toml"), path("plan-of-other-roster.toml"));
     let accept = |site: &str, roster: &str| {
         let (key, fingerprint) = (path(&format!("{site}.key")), fingerprint_of(roster));
@@ -242,15 +234,13 @@ fn who_does_not_belong_is_refused() {
     let other = veilsum(&p.client(5, &["--roster", &roster, "--plan", &of_roster])).expect(3);
     assert!(other.stderr.contains("the sites stand in another order"), "{}", other.stderr);
     accept("site-5", &roster);
-    let stale = veilsum(&p.client(5, &["--roster", &roster, "--plan", &of_roster])).expect(8);
-    assert!(stale.stderr.contains("you hold roster"), "{}", stale.stderr);
+    veilsum(&p.client(5, &["--roster", &roster, "--plan", &of_roster])).expect(8).says(&["you hold roster"]);
     // On its own roster and not on the server's: the transport does not let it in.
     let (roster, of_roster) = (path("larger-roster.toml"), path("plan-of-larger-roster.toml"));
     let (key, state) = (path("site-6.key"), path("site-6.state"));
     let more = ["--roster", &roster, "--plan", &of_roster, "--key", &key, "--state", &state];
     accept("site-6", &roster);
-    let unknown = veilsum(&p.client(5, &more)).expect(8);
-    assert!(unknown.stderr.contains("not on its roster"), "{}", unknown.stderr);
+    veilsum(&p.client(5, &more)).expect(8).says(&["not on its roster"]);
 
     accept("site-5", &path("roster.toml"));
     clients.push(start(&p.client(5, &[])));
@@ -271,19 +261,16 @@ fn of_two_processes_with_one_key_the_first_goes_on() {
     let anywhere = format!("127.0.0.1:{}", free_port());
     let own = ["--listen", &anywhere, "--state", &p.folder.path("elsewhere/counter.state")];
     let second = start(&p.intermediary(&own));
-    let told = veilsum(&p.client(2, &[])).expect(3).stderr;
-    assert!(told.contains("in use by another process") && told.contains("next: stop the other process"), "{told}");
+    veilsum(&p.client(2, &[])).expect(3).says(&["in use by another process", "next: stop the other process"]);
     for way in ["quic", "tcp"] {
         let told = veilsum(&p.client(2, &["--key", &key, "--state", &state, "--transport", way])).expect(8).stderr;
         assert!(told.contains("another process with your key is connected"), "{told}");
     }
-    let told = second.wait(LIMIT).expect(8).stderr;
-    assert!(told.contains("another process with your key is connected"), "{told}");
+    second.wait(LIMIT).expect(8).says(&["another process with your key is connected"]);
     server.wait(LIMIT).expect(0);
     assert!(intermediary.wait(LIMIT).expect(0).stdout.contains("counted"));
     for client in clients {
-        let told = client.wait(LIMIT).expect(0).stderr;
-        assert!(!told.contains("lost the connection"), "{told}");
+        client.wait(LIMIT).expect(0).says(&["!lost the connection"]);
     }
     let result = p.folder.json("out/result.json");
     assert_eq!((&result["centres"], &result["n_total_from"]), (&calm()["centres"], &"intermediary".into()));
@@ -309,8 +296,7 @@ fn any_order_of_starting() {
     // A site with another plan is turned away at once, and the coordinator knows why that site is not there.
     let is_site = |line: &&str| line.contains(" site-") && line.contains(" is connected over ");
     server.until("sites", LIMIT, |log| log.lines().filter(is_site).count() >= 4);
-    let other = veilsum(&p.client(5, &["--plan", &p.folder.path("other-plan.toml")])).expect(8);
-    assert!(other.stderr.contains("you hold plan"), "{}", other.stderr);
+    veilsum(&p.client(5, &["--plan", &p.folder.path("other-plan.toml")])).expect(8).says(&["you hold plan"]);
     server.until("whom", LIMIT, |log| log.contains("waiting for site-5 (turned away "));
     clients.push(start(&p.client(5, &[])));
     end_well([server, intermediary].into_iter().chain(clients));
@@ -323,8 +309,7 @@ fn a_site_that_never_came_did_not_leave() {
     let p = Parties::new(&SIZES, &["--set=epsilon=0.005", "--set=block_size=1"]);
     let waits = ["--phase-timeout", "6", "--grace", "1", "--join-timeout", "8", "--on-loss", "stop"];
     let (server, intermediary, clients) = start_all(&p, &waits, 1..=4);
-    let told = server.wait(LIMIT).expect(0);
-    assert!(told.stderr.contains("waiting for site-5 (never connected)"), "{}", told.stderr);
+    server.wait(LIMIT).expect(0).says(&["waiting for site-5 (never connected)"]);
     intermediary.wait(LIMIT).expect(0);
     end_well(clients);
     let result = p.folder.json("out/result.json");
@@ -340,13 +325,11 @@ fn another_server_at_the_address() {
     let listen = format!("127.0.0.1:{}", p.ports[0]);
     let server = start(&impostor.server(&["--listen", &listen, "-vv"]));
     server.until("line", LIMIT, |log| log.contains("waiting for"));
-    let told = veilsum(&p.client(1, &["--join-timeout", "20"])).expect(5);
-    assert!(told.stderr.contains("another key than the roster says"), "{}", told.stderr);
+    veilsum(&p.client(1, &["--join-timeout", "20"])).expect(5).says(&["another key than the roster says"]);
     let told = server.kill();
     assert!(!told.stderr.contains("connected"), "{}", told.stderr);
     // Nobody at all.
-    let silent = veilsum(&p.client(1, &["--join-timeout", "1"])).expect(4);
-    assert!(silent.stderr.contains("did not answer"), "{}", silent.stderr);
+    veilsum(&p.client(1, &["--join-timeout", "1"])).expect(4).says(&["did not answer"]);
 }
 
 #[test]
@@ -354,8 +337,7 @@ fn a_port_that_is_taken() {
     let p = Parties::new(&SIZES, &[]);
     let socket = std::net::UdpSocket::bind(("127.0.0.1", free_port())).expect("a port");
     let taken = socket.local_addr().expect("an address").to_string();
-    let told = veilsum(&p.server(&["--listen", &taken])).expect(4);
-    assert!(told.stderr.contains(&taken) && told.stderr.contains("free port"), "{}", told.stderr);
+    veilsum(&p.server(&["--listen", &taken])).expect(4).says(&[&taken, "free port"]);
 }
 
 /// The rows are counted before the first question: a run does not end with its intermediary.

@@ -5,6 +5,8 @@ use std::time::Duration;
 use serde_json::Value;
 use veilsum_testkit::program::{Ended, Parties, agree, end_well, start, veilsum};
 
+use crate::said::Told;
+
 const LIMIT: Duration = Duration::from_secs(120);
 /// Of a plan with noise.
 const NOISE: [&str; 4] = ["--rho=0.4", "--expected-rows=4500", "--set=max_rounds=6", "--set=max_rows=1048576"];
@@ -21,8 +23,7 @@ fn check(p: &Parties, more: &[&str]) -> Ended {
 }
 
 fn read(p: &Parties, code: i32) -> Value {
-    let found: Value = serde_json::from_str(&check(p, &["--json"]).expect(code).stdout).expect("one document");
-    found["read"].clone()
+    check(p, &["--json"]).expect(code).json()["read"].clone()
 }
 
 fn rows(of: impl Iterator<Item = (&'static str, &'static str)>) -> String {
@@ -65,9 +66,7 @@ fn a_column_in_another_unit_is_a_warning() {
         p.folder.write("site-1.csv", &rows((0..40).map(|_| ("0.5", "70000"))));
         let said =
             "y: 40 of 40 values (100 %) lie outside its range and are moved to its edge, 0 up and 40 down: line 2";
-        let told = check(&p, &[]).expect(0).unfolded();
-        assert!(told.contains(&format!("WARN values: {said}")) && told.contains("[rows.units]"), "{told}");
-        assert!(!told.contains("70000"), "{told}");
+        check(&p, &[]).expect(0).says(&[&format!("WARN values: {said}"), "[rows.units]", "!70000"]);
         assert_eq!(read(&p, 0)["columns"][1]["above"], 40);
         let begun = veilsum(&p.client(1, &["--join-timeout", "1"]));
         let text = begun.stdout.split_whitespace().collect::<Vec<_>>().join(" ");
@@ -87,15 +86,11 @@ fn rows_without_weight_are_counted_under_noise() {
         _ => ("0.5", "0.5"),
     });
     p.folder.write("site-1.csv", &rows(cells));
-    let told = check(&p, &[]).expect(0).unfolded();
-    assert!(told.contains("40 rows in 1 file; 37 are used"), "{told}");
-    assert!(
-        told.contains(
-            "1 with no value in \"y\" (line 5); 1 with no value in \"x\" (line 9); 1 with no number in \"x\" (line 10)"
-        ),
-        "{told}"
-    );
-    assert!(told.contains("WARN values: 3 of 40 rows are left out") && !told.contains("xylophone"), "{told}");
+    let lines = [
+        "1 with no value in \"y\" (line 5); 1 with no value in \"x\" (line 9); 1 with no number in \"x\" (line 10)",
+        "WARN values: 3 of 40 rows are left out",
+    ];
+    check(&p, &[]).expect(0).says(&lines).says(&["40 rows in 1 file; 37 are used", "!xylophone"]);
     let of = read(&p, 0);
     assert_eq!((&of["columns"][0]["missing"], &of["columns"][1]["missing"]), (&1.into(), &1.into()));
 }
@@ -119,16 +114,14 @@ fn a_description_counts_missing_values_over_the_cohort() {
         };
         p.folder.write(&format!("site-{i}.csv"), &format!("x,y,note\n{}", (0..40).map(line).collect::<String>()));
     }
-    let (lead, counter) = (start(&p.server(&[])), start(&p.intermediary(&[])));
-    let sites: Vec<_> = (1..=3).map(|i| start(&p.client(i, &[]))).collect();
-    end_well(sites);
-    counter.wait(LIMIT).expect(0);
-    let told = lead.wait(LIMIT).expect(0);
+    let lead = start(&p.server(&[]));
+    let others = [p.intermediary(&[]), p.client(1, &[]), p.client(2, &[]), p.client(3, &[])].map(|args| start(&args));
+    end_well(others);
+    lead.wait(LIMIT).expect(0).says(&["missing", "note, missing 1"]);
     let found = &p.folder.json("out/result.json")["description"];
     let of = |at: &Value| at["missing"].as_u64().expect("a count");
     let counts = [&found["numbers"][0], &found["numbers"][1], &found["categories"][0]].map(of);
     assert_eq!((counts, found["rows"].as_u64()), ([3, 5, 1], Some(120 - 3 - 2 - 1)), "{found:#}");
-    assert!(told.stdout.contains("missing") && told.stdout.contains("note, missing 1"), "{}", told.stdout);
     let page = std::fs::read_to_string(p.folder.path("out/report.html")).expect("a report");
     assert!(page.contains("note, missing 1"), "the page has it too");
 }
@@ -151,21 +144,13 @@ fn a_site_says_once_where_its_rows_are_and_what_they_mean() {
     let check = || veilsum(&["check", "--offline", "--roster", &roster, "--plan", &plan, "--key", &key]);
     write("");
     agree(&["--roster", &roster, "--plan", &plan, "--key", &key].map(str::to_owned));
-    let told = check().expect(0);
-    assert!(told.stdout.contains("x, y") && told.stdout.contains("ward"), "{}", told.text());
+    check().expect(0).says(&["x, y", "ward"]);
     write("0.5,,a\n99999,0.5,a\n");
-    let told = check().expect(3);
-    assert!(
-        told.unfolded().contains("in all 6 rows cannot be used") && !told.text().contains("99999"),
-        "{}",
-        told.text()
-    );
+    check().expect(3).says(&["in all 6 rows cannot be used", "!99999"]);
     let list = std::fs::read_to_string(p.folder.path("site-1.key.unusable-rows.csv")).expect("a list");
     assert_eq!(list.lines().filter(|line| line.contains("no value in")).count(), 3, "{list}");
     p.folder.write("site.toml", &format!("{toy}{rows}sorce = \"x\"\n"));
-    let told = check().expect(3);
-    assert!(told.text().contains("do you mean \"source\"?"), "{}", told.text());
+    check().expect(3).says(&["do you mean \"source\"?"]);
     p.folder.write("site.toml", &toy);
-    let told = check().expect(0);
-    assert!(told.stdout.contains("SKIP  rows: give --data"), "{}", told.stdout);
+    check().expect(0).says(&["SKIP  rows: give --data"]);
 }

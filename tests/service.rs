@@ -12,6 +12,7 @@ use serde_json::Value;
 use veilsum_testkit::program::{Ended, Running, end_well, free_port};
 
 use crate::joining::{Founded, LIMIT, Organisation, SITES, between, digits, ended_in, many_rows};
+use crate::said::{Told, says};
 
 /// With noise: it needs no agreement, and leaves room for as many rows as a site may have.
 pub(crate) const PLAN: [&str; 10] = [
@@ -166,32 +167,24 @@ fn a_plan_is_answered_before_anything_is_asked() {
             assert!(told.contains(&format!("PASS {party}: {passes}")), "{party}: {passes}: {told}");
         }
     }
-    let told = all.hub(&["plan", "propose", "--start"]).expect(7);
-    assert!(told.stdout.contains("hospital-b           refuses: rule POL-4"), "{}", told.stdout);
-    assert!(
-        told.stdout.contains("hospital-a           would answer") && told.stdout.contains("3 new ones"),
-        "{told:?}"
-    );
-    assert!(told.stderr.contains("not be answered by hospital-b") && !told.text().contains("400"), "{}", told.stderr);
+    let said = ["hospital-b           refuses: rule POL-4", "hospital-a           would answer", "3 new ones"];
+    all.hub(&["plan", "propose", "--start"]).expect(7).says(&said).says(&["not be answered by hospital-b", "!400"]);
     let at_home = all.members[1].running().heard();
     assert!(at_home.contains("is not on this site's list (methods)"), "its own operator is told all: {at_home}");
     // Rows that do not fit: the coordinator is told that, and not what they are.
     all.members[1].house.folder.write("site.toml", "max_rounds = 1000\n");
     all.members[2].house.folder.write("rows.csv", "x,z\n0.5,77.5\n");
     all.until("hospital-c: is not ready");
-    let told = all.hub(&["plan", "propose"]).expect(7);
-    assert!(told.stdout.contains("hospital-b           would answer"), "{}", told.stdout);
+    let told = all.hub(&["plan", "propose"]).expect(7).says(&["hospital-b           would answer"]);
     assert!(!told.text().contains("77.5") && !all.serves().heard().contains("77.5"), "{told:?}");
     assert!(all.members[2].running().heard().contains("rows.csv"), "{}", all.members[2].running().heard());
     all.members[2].house.folder.write("rows.csv", &many_rows(2, 400));
     // Not there.
     all.members[3].process.take().expect("it runs").kill();
     all.serves().until("the counter to be gone", LIMIT, |log| log.contains("counter does not stand by"));
-    let told = all.hub(&["plan", "propose", "--start", "--wait", "1"]).expect(4);
-    assert!(told.stdout.contains("counter              is not there"), "{}", told.stdout);
+    all.hub(&["plan", "propose", "--start", "--wait", "1"]).expect(4).says(&["counter              is not there"]);
     // Too few are left for a total of this plan, and nobody of that name is there.
-    let told = all.hub(&["plan", "propose", "--start", "--without", "hospital-a"]).expect(3);
-    assert!(told.stderr.contains("2 sites would be left"), "{}", told.stderr);
+    all.hub(&["plan", "propose", "--start", "--without", "hospital-a"]).expect(3).says(&["2 sites would be left"]);
     all.hub(&["plan", "propose", "--without", "hospital-x"]).expect(2);
     assert!(all.members.iter().all(|member| !has_answered(&member.house, &member.name)), "something was given away");
     // The control: with everybody there it runs.
@@ -200,8 +193,7 @@ fn a_plan_is_answered_before_anything_is_asked() {
     all.until("run 1 has ended");
     all.agrees(1, &SITES);
     // The links of the run are gone with it, and nobody is missing.
-    let told = all.hub(&["status", "--key", "coordinator.key"]).expect(0);
-    assert!(!told.stdout.contains("missing") && !told.stdout.contains("trouble"), "{}", told.stdout);
+    all.hub(&["status", "--key", "coordinator.key"]).expect(0).says(&["!missing", "!trouble"]);
     let given = |member: &Member| has_answered(&member.house, &member.name);
     assert_eq!(all.members.iter().filter(|member| given(member)).count(), 3);
 }
@@ -223,8 +215,7 @@ fn a_member_is_told_of_as_it_is() {
         ("# ours\n\nmin_cohrt = 3\n", "site.toml, line 3: unknown field `min_cohrt`", "do you mean \"min_cohort\"?"),
     ] {
         b.house.folder.write("site.toml", text);
-        let told = b.house.run(&["run", "--data", "rows.csv"]).expect(3).unfolded();
-        assert!(told.contains(line) && told.contains(meant), "{told}");
+        b.house.run(&["run", "--data", "rows.csv"]).expect(3).says(&[line, meant]);
     }
     b.house.folder.write("site.toml", "");
     let told = b.house.run(&["run", "--data", "rows.csv", "--loss-wait", "5"]).expect(2);
@@ -234,10 +225,7 @@ fn a_member_is_told_of_as_it_is() {
     let open = b.house.folder.0.join("hospital-b.key.state");
     std::fs::set_permissions(&open, std::os::unix::fs::PermissionsExt::from_mode(0o755)).expect("its own folder");
     let told = b.house.run(&check).unfolded();
-    assert!(
-        told.contains("WARN modes: open to other users") && told.contains("chmod -R go= hospital-b.key.state"),
-        "{told}"
-    );
+    says(&told, &["WARN modes: open to other users", "chmod -R go= hospital-b.key.state"]);
     std::fs::set_permissions(&open, std::os::unix::fs::PermissionsExt::from_mode(0o700)).expect("its own folder");
     b.start(&[]);
     // Rows that take their time.
@@ -261,8 +249,7 @@ fn a_member_is_told_of_as_it_is() {
     let before = said(&all.serves().heard());
     all.members[0].house.folder.write("site.toml", "[rows]\nsource = \"rows.csv\"\n");
     all.serves().until("an answer", LIMIT, |log| said(log) > before);
-    let told = all.hub(&["plan", "propose"]).expect(0);
-    assert!(told.stdout.contains("hospital-a           would answer"), "{told:?}");
+    all.hub(&["plan", "propose"]).expect(0).says(&["hospital-a           would answer"]);
 }
 
 /// [PRO-2], [POL-4]: whatever plans are proposed, the answer does not hang on how many rows a site has or on what is in them, and no plan
@@ -313,16 +300,13 @@ fn a_run_goes_on_whoever_is_started_again() {
     all.hub(&["plan", "propose", "--start"]).expect(0);
     all.until("keys exchanged");
     all.serve.take().expect("it serves").kill();
-    let told = all.hub(&["plan", "propose", "--start", "--wait", "0"]).expect(4);
-    assert!(told.stderr.contains("in another window: veilsum run"), "{}", told.stderr);
+    all.hub(&["plan", "propose", "--start", "--wait", "0"]).expect(4).says(&["in another window: veilsum run"]);
     let serve = all.founded.serve();
     serve.until("the run again", LIMIT, |log| log.contains("run 1 goes on"));
     all.serve = Some(serve);
     all.members[0].process.take().expect("it runs").kill();
-    let told = all.hub(&["run", "--listen", "127.0.0.1:0"]).expect(3);
-    assert!(told.stderr.contains("another process serves"), "{}", told.stderr);
-    let told = all.hub(&["plan", "propose", "--start"]).expect(3);
-    assert!(told.stderr.contains("run 1 has not ended"), "{}", told.stderr);
+    all.hub(&["run", "--listen", "127.0.0.1:0"]).expect(3).says(&["another process serves"]);
+    all.hub(&["plan", "propose", "--start"]).expect(3).says(&["run 1 has not ended"]);
     let site = &mut all.members[0];
     site.start(&[]);
     site.running().until("the run again", LIMIT, |log| log.contains("run 1 begins"));

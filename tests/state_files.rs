@@ -3,7 +3,7 @@
 //! ledger as long as anything more leaves, and nothing panics. One test for each kind of file.
 //!
 //! Ledger and head set back together are another matter: one machine cannot know it ([LED-5]), and the others name it ([LED-11],
-//! `tests/ledger.rs`).
+//! `tests/backups.rs`).
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -268,6 +268,7 @@ fn the_head_of_the_ledger() {
     check(File::Head);
 }
 
+/// [LED-6]: what was given away, and in which block, stands in the ledger.
 #[test]
 fn the_journals() {
     check(File::Journals);

@@ -4,9 +4,6 @@
 //! The long form, in one command: `VEILSUM_FULL=60 cargo test --test product storage:: -- --nocapture`; `VEILSUM_SEED` repeats it.
 
 use std::{
-    fs,
-    path::Path,
-    process::Command,
     thread,
     time::{Duration, Instant},
 };
@@ -15,10 +12,11 @@ use serde_json::Value;
 use veilsum_cluster::random::Stream;
 use veilsum_testkit::{
     faults::{self, Failing},
-    program::{Folder, Running},
+    program::Running,
 };
 
 use crate::{
+    backups::copy_of,
     joining::{LIMIT, SITES},
     service::{PLAN, Standing},
 };
@@ -46,11 +44,8 @@ fn of<'a>(all: &'a Standing, role: &str) -> &'a Running {
 
 /// A run of a plan of its own, which has just begun.
 fn begin(all: &mut Standing, run: usize) {
-    let seed = format!("--seed={run}");
-    all.hub(&[&PLAN[..], &LONG, &[seed.as_str()]].concat()).expect(0);
-    all.hub(&["plan", "propose", "--start"]).expect(0);
-    let begins = format!("run {run} goes on");
-    all.until(&begins);
+    all.begin(run, &LONG);
+    all.until(&format!("run {run} goes on"));
 }
 
 /// It has ended well, at these sites.
@@ -115,10 +110,7 @@ fn whatever_change_of_a_disk_fails_the_run_ends_with_its_result() {
         // Few changes are made between two runs, some hundred in one.
         let after = (dice.unit() * if between { 4.0 } else { 6.0 }).exp() as u64 - 1;
         let lasts = Duration::from_millis((dice.unit() * 3000.0) as u64);
-        let folder = match role {
-            "coordinator" => all.founded.hub.folder.0.clone(),
-            _ => all.members.iter().find(|member| member.name == role).expect("a member").house.folder.0.clone(),
-        };
+        let folder = all.folder(role);
         let seed = format!("--seed={run}");
         all.hub(&[&PLAN[..], &SHORT, &[seed.as_str()]].concat()).expect(0);
         let failing = if between {
@@ -151,29 +143,14 @@ fn whatever_change_of_a_disk_fails_the_run_ends_with_its_result() {
 #[test]
 fn a_coordinator_from_a_backup_begins_the_next_run() {
     let mut all = Standing::new(4000);
-    let short = ["--set=max_rounds=4", "--set=init=uniform", "--set=dp_useless=true"];
-    let propose = |all: &mut Standing, run: usize, seed: &str| {
-        all.hub(&[&PLAN[..], &short, &[seed]].concat()).expect(0);
-        all.hub(&["plan", "propose", "--start"]).expect(0);
-        ends(all, run, &SITES);
-    };
-    propose(&mut all, 1, "--seed=1");
-    let (folder, backup) = (all.founded.hub.folder.0.clone(), Folder::fresh());
-    let copy = |from: &Path, to: &Path| {
-        let copied = Command::new("cp").arg("-a").arg(from.join(".")).arg(to).status();
-        assert!(copied.expect("cp").success());
-    };
-    copy(&folder, &backup.0);
-    propose(&mut all, 2, "--seed=2");
-    propose(&mut all, 3, "--seed=3");
-    all.serve.take().expect("it serves").kill();
-    fs::remove_dir_all(&folder).expect("the folder is lost");
-    fs::create_dir(&folder).expect("a folder");
-    copy(&backup.0, &folder);
-    all.serve = Some(all.founded.serve());
+    all.runs(1);
+    let backup = copy_of(&all.folder("coordinator"));
+    all.runs(2);
+    all.runs(3);
+    all.comes_back("coordinator", &backup);
     all.until("hospital-a stands by");
     all.until("counter stands by");
     all.until("has taken part in run 3, which this folder does not know");
-    propose(&mut all, 4, "--seed=4");
-    propose(&mut all, 5, "--seed=5");
+    all.runs(4);
+    all.runs(5);
 }

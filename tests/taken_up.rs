@@ -3,6 +3,7 @@
 use veilsum_testkit::program::{Parties, free_port, start, veilsum};
 
 use super::processes::{LIMIT, LONG, QUICK, SIZES, answered, calm, start_all};
+use crate::said::Told;
 
 /// The run is over: the folder beside this key holds an empty journal.
 fn nothing_to_take_up(p: &Parties, name: &str) {
@@ -35,12 +36,10 @@ fn a_coordinator_that_is_told_to_stop_takes_its_run_up() {
     // While it runs nobody else does with its key.
     let second = veilsum(&p.server(&["--listen", &format!("127.0.0.1:{}", free_port())])).expect(3);
     assert!(second.stderr.contains("in use by another process"), "{}", second.stderr);
-    let told = server.wait(LIMIT).expect(0).stderr;
-    assert!(told.contains("totals so far: ") && !told.contains("totals so far: 0"), "{told}");
+    server.wait(LIMIT).expect(0).says(&["totals so far: ", "!totals so far: 0"]);
     assert!(intermediary.wait(LIMIT).expect(0).stdout.contains("counted"));
     for client in clients {
-        let told = client.wait(LIMIT).expect(0).stderr;
-        assert!(!told.contains("began a new run"), "{told}");
+        client.wait(LIMIT).expect(0).says(&["!began a new run"]);
     }
     let result = p.folder.json("out/result.json");
     for what in ["centres", "mass", "rounds", "missing", "n_total_from"] {
@@ -48,8 +47,7 @@ fn a_coordinator_that_is_told_to_stop_takes_its_run_up() {
     }
     nothing_to_take_up(&p, "lead");
     let documents = ["--roster", &p.folder.path("roster.toml"), "--plan", &p.folder.path("plan.toml")];
-    let verified = veilsum(&[&["verify", &p.folder.path("out"), "--json"], &documents[..]].concat()).expect(0);
-    let said: serde_json::Value = serde_json::from_str(&verified.stdout).expect("JSON");
+    let said = veilsum(&[&["verify", &p.folder.path("out"), "--json"], &documents[..]].concat()).expect(0).json();
     assert_eq!((&said["totals_recomputed"], &said["result_recomputed"]), (&result["questions"], &true.into()));
 }
 
@@ -62,8 +60,7 @@ fn a_result_that_cannot_be_written_is_had_with_room() {
     let full = p.folder.path("out/openings.bin/full");
     std::fs::create_dir_all(&full).unwrap();
     let (server, intermediary, clients) = start_all(&p, &QUICK, 1..=5);
-    let told = server.wait(LIMIT).expect(10).stderr;
-    assert!(told.contains("openings.bin") && told.contains("then start it again with the same command"), "{told}");
+    server.wait(LIMIT).expect(10).says(&["openings.bin", "then start it again with the same command"]);
     let answers = |clients: &[veilsum_testkit::program::Running]| -> usize {
         clients.iter().map(|client| client.heard().matches("MaskedWords").count()).sum()
     };
@@ -97,8 +94,7 @@ fn a_killed_intermediary_goes_on_and_without_its_journal_counts_again() {
     assert!(!intermediary.kill().stderr.contains("began a new run"));
     std::fs::remove_dir_all(p.folder.path("counter.key.state")).expect("its state");
     let intermediary = start(&p.intermediary(&patience));
-    let told = server.wait(LIMIT).expect(0);
-    assert!(!told.stderr.contains("left the run"), "{}", told.stderr);
+    server.wait(LIMIT).expect(0).says(&["!left the run"]);
     assert!(intermediary.wait(LIMIT).expect(0).stdout.contains("counted"));
     for client in clients {
         // One of them, for the count without the journal.

@@ -9,6 +9,7 @@ use std::{
 use serde_json::Value;
 use veilsum_testkit::program::{ONE_RUN, Parties, Running, end_well, start, veilsum};
 
+use crate::said::Told;
 use crate::schemas;
 
 const SIZES: [usize; 3] = [40, 55, 61];
@@ -132,8 +133,7 @@ fn a_full_disk_is_said_once_and_costs_no_run() {
     assert_eq!(fs::metadata(&kept).expect("a file").permissions().mode() & 0o777, 0o600);
     assert!(!events(&kept).is_empty());
     // A place that cannot be written is said before anything is sent.
-    let refused = veilsum(&p.server(&["--events", "/nowhere/events.jsonl"])).expect(3);
-    assert!(refused.stderr.contains("--events") && refused.stderr.contains("next: "), "{}", refused.stderr);
+    veilsum(&p.server(&["--events", "/nowhere/events.jsonl"])).expect(3).says(&["--events", "next: "]);
 }
 
 /// A site that is not at a terminal says at its end how the run was.
@@ -149,8 +149,7 @@ fn without_a_terminal_a_run_is_a_few_lines() {
         assert!(told.contains(part), "{part}: {told}");
     }
     assert!(!site.stderr.contains(['\r', '\u{1b}']), "{:?}", site.stderr);
-    let lead = lead.wait(LIMIT).expect(0);
-    assert!(lead.stderr.contains("3 sites answered, centres moved by"), "{}", lead.stderr);
+    lead.wait(LIMIT).expect(0).says(&["3 sites answered, centres moved by"]);
     end_well(others);
 }
 
