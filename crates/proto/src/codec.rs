@@ -327,15 +327,4 @@ mod tests {
             }
         }
     }
-
-    #[test]
-    fn the_layout_is_pinned() {
-        // Spec section 3: u16 and u64 little-endian, lengths as u64, option tag one byte, variant index as u32.
-        assert_eq!(encode(&0x0102u16), [2, 1]);
-        assert_eq!(encode(&vec![7u16]), [1, 0, 0, 0, 0, 0, 0, 0, 7, 0]);
-        assert_eq!(encode(&Some(1u8)), [1, 1]);
-        assert_eq!(encode(&None::<u8>), [0]);
-        assert_eq!(encode("ab"), [2, 0, 0, 0, 0, 0, 0, 0, b'a', b'b']);
-        assert_eq!(encode(&[9u8; 3]), [9, 9, 9]);
-    }
 }

@@ -204,14 +204,6 @@ mod tests {
             prop_assert!(w.iter().enumerate().all(|(i, v)| *v == i as u64));
         }
 
-        #[test]
-        fn a_longer_vector_starts_with_the_same_mask(key: [u8; 32], len in 1usize..5000) {
-            let k = Secret::new(key);
-            let (mut a, mut b) = (vec![0u64; len], vec![0u64; 5000]);
-            apply(&mut a, &k, Sign::Plus);
-            apply(&mut b, &k, Sign::Plus);
-            prop_assert_eq!(&a[..], &b[..len]);
-        }
     }
 
     /// Many masks in parts are the same as one after the other, around the length of a part and of several.
@@ -277,17 +269,4 @@ mod tests {
             }
         }
     }
-
-    #[test]
-    fn keystream_known_answer() {
-        // AES-256 with the key 00 01 .. 1f on the zero block (openssl enc -aes-256-ecb -nopad).
-        let key: Vec<u8> = (0..32).collect();
-        let mut w = [0u64; 2];
-        apply(&mut w, &Secret::new(key.try_into().unwrap()), Sign::Plus);
-        let bytes: Vec<u8> = w.iter().flat_map(|v| v.to_le_bytes()).collect();
-        let expected = crate::identity::from_hex(KAT).unwrap();
-        assert_eq!(bytes, expected);
-    }
-
-    const KAT: &str = "f29000b62a499fd0a9f39a6add2e7780";
 }

@@ -364,59 +364,9 @@ mod tests {
         Member { site, key: PublicKey(key(site).0), standing: Standing { block, ..Standing::default() } }
     }
 
-    fn rule(result: Result<Blocks, Broken>) -> (Rule, Option<u16>) {
-        let broken = result.unwrap_err();
-        (broken.rule, broken.site)
-    }
-
-    /// [REL-1], [REL-2].
+    /// [REL-6].
     #[test]
-    fn blocks_are_a_partition_that_nobody_contradicts() {
-        let old = [0, 1, 2];
-        let members: Vec<Member> =
-            (0..3).map(|s| member(s, Some(&old))).chain((3..6).map(|s| member(s, None))).collect();
-        let good = Blocks::of(&members, &[vec![0, 1, 2], vec![3, 4, 5]]).unwrap();
-        assert_eq!(good.block_of(1).unwrap().id, block_id([2, 0, 1].map(key)));
-        assert_eq!(good.block_of(4).unwrap().sites, [3, 4, 5]);
-        for (partition, expected) in [
-            (vec![vec![0, 1, 2], vec![3, 4]], (Rule::Rel1, Some(5))),
-            (vec![vec![0, 1, 2], vec![], vec![3, 4, 5]], (Rule::Rel1, None)),
-            (vec![vec![0, 2, 1], vec![3, 4, 5]], (Rule::Rel1, None)),
-            (vec![vec![0, 1, 2], vec![2, 3, 4, 5]], (Rule::Rel1, Some(2))),
-            (vec![vec![0, 1, 2], vec![3, 4, 5, 6]], (Rule::Rel1, Some(6))),
-            (vec![vec![0, 1], vec![2, 3, 4, 5]], (Rule::Rel2, Some(0))),
-            (vec![vec![0, 1, 2, 3], vec![4, 5]], (Rule::Rel2, Some(0))),
-            (vec![vec![0, 1, 2, 3, 4, 5]], (Rule::Rel2, Some(0))),
-        ] {
-            assert_eq!(rule(Blocks::of(&members, &partition)), expected, "{partition:?}");
-        }
-        // A member of a block that lost its first round states nothing yet, and belongs to it nevertheless.
-        let mut late = members.clone();
-        late[1].standing.block = None;
-        assert!(Blocks::of(&late, &[vec![0, 1, 2], vec![3, 4, 5]]).is_ok());
-        assert_eq!(rule(Blocks::of(&late, &[vec![0, 2], vec![1, 3, 4, 5]])), (Rule::Rel2, Some(0)));
-    }
-
-    /// [REL-4].
-    #[test]
-    fn rel_4_only_whole_blocks_are_asked() {
-        let members: Vec<Member> = (0..7).map(|s| member(s, None)).collect();
-        let blocks = Blocks::of(&members, &[vec![0, 3, 5], vec![1, 2], vec![4, 6]]).unwrap();
-        for whole in [&[0, 3, 5][..], &[1, 2], &[0, 1, 2, 3, 5], &[0, 1, 2, 3, 4, 5, 6], &[]] {
-            assert_eq!(blocks.whole(whole), Ok(()), "{whole:?}");
-        }
-        for (cut, missing) in [(&[0, 3][..], 5), (&[1], 2), (&[0, 1, 2, 3, 4, 5], 6), (&[2, 4, 6], 1)] {
-            assert_eq!(blocks.whole(cut), broken("cuts a block", Some(missing), Rule::Rel4), "{cut:?}");
-        }
-        assert_eq!(blocks.whole_among(&[0, 1, 2, 3, 4]), [1, 2]);
-        assert_eq!(blocks.whole_among(&[0, 1, 2, 3, 5, 6]), [0, 1, 2, 3, 5]);
-    }
-
-    /// [REL-3], [REL-6].
-    #[test]
-    fn sizes() {
-        let sizes = [(0, 9), (1, 9), (2, 0), (2, 1), (3, 4)];
-        assert_eq!(sizes.map(|(c, f)| least_sites(c, f)), [1, 1, 3, 3, 7]);
+    fn rel_6_as_many_promises_as_a_slot_takes_and_no_more() {
         for n in 3..60usize {
             for t in 2..=n {
                 for c in (0..n).filter(|c| 2 * t > n + c && t >= c + 2) {
@@ -427,74 +377,6 @@ mod tests {
                 }
             }
         }
-    }
-
-    /// [REL-7].
-    #[test]
-    fn rel_7_rows_change_together_or_not_at_all() {
-        let at = |versions: [u32; 4]| (0..4).map(key).zip(versions).collect::<Vec<_>>();
-        let before = at([1, 1, 0, 5]);
-        assert!(may_change(&before, &at([1, 1, 0, 5]), 3).is_ok());
-        assert!(may_change(&before, &at([2, 2, 9, 5]), 3).is_ok());
-        assert_eq!(may_change(&before, &at([2, 2, 0, 5]), 3).unwrap_err().rule, Rule::Rel7);
-        assert_eq!(may_change(&before, &at([2, 2, 1, 4]), 3).unwrap_err().rule, Rule::Rel7, "a version went back");
-        assert!(may_change(&before, &at([2, 1, 0, 5]), 1).is_ok());
-    }
-
-    /// [REL-3], [REL-5], [REL-7].
-    #[test]
-    fn a_data_set_belongs_to_one_block_for_life() {
-        let members: Vec<Member> = (0..6).map(|s| member(s, None)).collect();
-        let blocks = Blocks::of(&members, &[vec![0, 1, 2], vec![3, 4, 5]]).unwrap();
-        let own = |sites: &[u16], version: u32| OwnBlock {
-            id: block_id(sites.iter().map(|s| key(*s))),
-            members: sites.iter().map(|s| (key(*s), version)).collect(),
-        };
-        let (mine, all) = (own(&[0, 1, 2], 0), [0, 1, 2, 3, 4, 5]);
-        let admitted = |before: Option<&OwnBlock>, own: &OwnBlock, cohort: &[u16], drawn: Option<&[u16]>| {
-            admit(own, before, &blocks, cohort, drawn, 3).map_err(|broken| broken.rule)
-        };
-        assert_eq!(admitted(None, &mine, &all, None), Ok(()));
-        assert_eq!(admitted(Some(&mine), &mine, &all[..3], Some(&all[..3])), Ok(()));
-        assert_eq!(admitted(Some(&own(&[0, 1, 2, 3], 0)), &mine, &all, None), Err(Rule::Rel5));
-        assert_eq!(admitted(Some(&own(&[0, 1], 0)), &mine, &all, None), Err(Rule::Rel5));
-        assert_eq!(admitted(Some(&mine), &mine, &all[..4], None), Err(Rule::Rel4));
-        assert_eq!(admitted(Some(&mine), &mine, &all, Some(&all[1..])), Err(Rule::Rel4));
-        assert_eq!(admitted(None, &own(&[0, 1], 0), &all, None), Err(Rule::Rel3));
-        assert_eq!(admitted(Some(&mine), &own(&[0, 1, 2], 1), &all, None), Ok(()), "all change at once");
-        let mut one = mine.clone();
-        one.members[0].1 = 1;
-        assert_eq!(admitted(Some(&mine), &one, &all, None), Err(Rule::Rel7));
-        assert_eq!(admitted(Some(&one), &mine, &all, None), Err(Rule::Rel7));
-    }
-
-    #[test]
-    fn an_aggregator_arranges_who_is_there() {
-        let none = |sites: std::ops::Range<u16>| sites.map(|s| member(s, None)).collect::<Vec<_>>();
-        let arranged = |members: &[Member], size, least| propose(members, &Blocks::default(), size, least);
-        let proposal = |blocks: &[&[u16]], incomplete: &[u16], too_few: &[u16]| Proposal {
-            blocks: blocks.iter().map(|block| block.to_vec()).collect(),
-            incomplete: incomplete.to_vec(),
-            too_few: too_few.to_vec(),
-        };
-        assert_eq!(arranged(&none(0..5), 0, 3), proposal(&[&[0, 1, 2, 3, 4]], &[], &[]));
-        assert_eq!(arranged(&none(0..2), 0, 3), proposal(&[], &[], &[0, 1]));
-        assert_eq!(arranged(&none(0..10), 3, 3), proposal(&[&[0, 1, 2, 3], &[4, 5, 6], &[7, 8, 9]], &[], &[]));
-        assert_eq!(arranged(&none(0..3), 1, 1).blocks, [[0], [1], [2]]);
-        let old = [0, 1, 2, 3];
-        let there = |sites: &[u16]| sites.iter().map(|s| member(*s, (*s < 4).then_some(&old[..]))).collect::<Vec<_>>();
-        // A joiner waits for others; a block that lacks somebody waits for them.
-        assert_eq!(arranged(&there(&[0, 1, 2, 3, 4]), 0, 3), proposal(&[&old], &[], &[4]));
-        assert_eq!(arranged(&there(&[0, 1, 3, 4, 5, 6]), 0, 3), proposal(&[&[4, 5, 6]], &[0, 1, 3], &[]));
-        let mut late = there(&[0, 1, 2, 3]);
-        late[2].standing.block = None;
-        assert_eq!(arranged(&late, 0, 3).blocks, [old]);
-        // In the middle of a first round some state their block already; it stays as it is.
-        let mut some = none(0..9);
-        some[4].standing.block = Some(block_id([3, 4, 5].map(key)));
-        let known = Blocks::of(&none(0..9), &[vec![0, 1, 2], vec![3, 4, 5], vec![6, 7, 8]]).unwrap();
-        assert_eq!(propose(&some, &known, 0, 3), proposal(&[&[0, 1, 2], &[3, 4, 5], &[6, 7, 8]], &[], &[]));
-        assert_eq!(propose(&some[1..], &known, 0, 3), proposal(&[&[3, 4, 5], &[6, 7, 8]], &[], &[1, 2]));
     }
 
     proptest! {
@@ -520,21 +402,5 @@ mod tests {
                 prop_assert!(!fresh || block.sites.len() >= least.max(usize::from(size)));
             }
         }
-    }
-
-    /// [LED-9]: an account is one member, whichever key it has, and nobody shares it.
-    #[test]
-    fn a_member_is_known_by_its_account() {
-        let stated = |site, key, account| Member {
-            site,
-            key: PublicKey([key; 32]),
-            standing: Standing { account, ..Standing::default() },
-        };
-        let account = Some(Hash([5; 32]));
-        let [before, now] = [1, 9].map(|key| Blocks::of(&[stated(0, key, account), stated(1, 2, None)], &[vec![0, 1]]));
-        assert_eq!(before.unwrap(), now.unwrap());
-        let twice = [stated(0, 1, account), stated(1, 2, account)];
-        assert_eq!(Blocks::of(&twice, &[vec![0, 1]]).unwrap_err().rule, Rule::Rel1);
-        assert_eq!(propose(&twice, &Blocks::default(), 0, 1).incomplete, [1]);
     }
 }

@@ -7,10 +7,10 @@ use veilsum_proto::{
     aggregator::{Event, Input, Loss, Millis, Output},
     codec,
     message::Kind,
-    release::{OwnBlock, block_id},
-    suite::Hash,
 };
 use veilsum_testkit::{federation::*, wire::*};
+
+use crate::script::{of_sites, signs};
 
 const WAITED_FOR: u16 = 3;
 
@@ -74,12 +74,11 @@ fn kex_12_the_next_deck_is_begun_when_a_quarter_of_the_slots_is_left() {
 /// Each time a set-up is at its last step another site vanishes. Eight times it begins anew; no more ([KEX-11]).
 #[test]
 fn kex_11_set_ups_begin_anew_a_limited_number_of_times() {
-    let play = |times: u16| {
+    let play = |times: usize| {
         let mut w = World::new(Kit::new(20, |_| {}), 3);
-        let mut decks = 0;
-        w.hook = Box::new(move |wire| {
-            decks += u16::from((wire.from_site, wire.site, wire.kind) == (false, 0, Kind::Directory));
-            let last = wire.from_site && wire.kind == Kind::ShareAck && wire.site + decks == 20 && decks <= times;
+        of_sites(&mut w, move |wire, nth| {
+            // In the nth deck the nth site from the end.
+            let last = wire.kind == Kind::ShareAck && usize::from(wire.site) + nth == 20 && nth <= times;
             if last { Verdict::Vanish } else { Verdict::Pass }
         });
         w.ask(b"q", 3).map(|(_, cohort, _)| cohort.len())
@@ -93,13 +92,7 @@ fn kex_11_set_ups_begin_anew_a_limited_number_of_times() {
 #[test]
 fn a_loss_while_keys_are_collected_begins_nothing_anew() {
     let mut fed = World::noted(5, 4, |_| {});
-    let (bad, session) = (fed.identity(2), fed.session());
-    fed.tap(move |w| {
-        if w.from_site && (w.site, w.kind) == (2, Kind::AdvertiseKeys) {
-            return vec![raw(&bad, &session, w.kind, &parts(&w.bytes).context, b"cut")];
-        }
-        vec![w.bytes.clone()]
-    });
+    signs(&mut fed, &[2], Kind::AdvertiseKeys, |_, _| b"cut".to_vec());
     assert_eq!(fed.ask_exact(b"q"), [0, 1, 3, 4]);
     assert_eq!(fed.seen().iter().filter(|w| w.kind == Kind::OpenDeck).count(), 5);
 }
@@ -111,8 +104,10 @@ fn who_is_too_late_is_told() {
     fed.aggregator.handle(Input::Detached(5), Millis(0));
     fed.tap(|w| if w.from_site && w.site >= 4 { vec![] } else { vec![w.bytes.clone()] });
     assert_eq!(fed.ask_exact(b"q"), [0, 1, 2, 3]);
-    let late: Vec<&Event> = fed.events.iter().filter(|e| matches!(e, Event::TooLate(_) | Event::Lost { .. })).collect();
-    assert_eq!(late, [&Event::TooLate(4)]);
+    let late = |fed: &World| -> Vec<Event> {
+        fed.events.iter().filter(|e| matches!(e, Event::TooLate(_) | Event::Lost { .. })).cloned().collect()
+    };
+    assert_eq!(late(&fed), [Event::TooLate(4)]);
     // One comes a minute later. A member that comes back is not late, and of later decks only members hear.
     let opened = |fed: &World| fed.seen().iter().filter(|w| w.kind == Kind::OpenDeck && w.site >= 4).count();
     let before = opened(&fed);
@@ -122,29 +117,8 @@ fn who_is_too_late_is_told() {
     for r in 0..10 {
         fed.ask_exact(&[r]);
     }
-    let late: Vec<&Event> = fed.events.iter().filter(|e| matches!(e, Event::TooLate(_) | Event::Lost { .. })).collect();
-    assert_eq!(late, [&Event::TooLate(4), &Event::TooLate(5)]);
+    assert_eq!(late(&fed), [Event::TooLate(4), Event::TooLate(5)]);
     assert_eq!(opened(&fed), before);
-}
-
-/// [REL-3]: who is in no block is told why, and not that it is late.
-#[test]
-fn rel_3_who_is_in_no_block_is_not_called_late() {
-    let mut w = World::new(Kit::with_blocks(6, 3, |t| t.colluders = 1), 6);
-    let block = |sites: &[u16]| {
-        let key = |s: &u16| Hash(w.kit.roster.sites[usize::from(*s)].key.0);
-        let mut members: Vec<_> = sites.iter().map(|s| (key(s), 0)).collect();
-        members.sort_unstable();
-        OwnBlock { id: block_id(sites.iter().map(key)), members }
-    };
-    let five = block(&[0, 1, 2, 3, 4]);
-    for site in 0..5 {
-        let by = (Hash([9; 32]), (0, 0));
-        w.has_fixed(site, Some(Fixed { block: five.clone(), by }));
-    }
-    assert_eq!(w.ask(b"q", 3).unwrap().1, [0, 1, 2, 3, 4]);
-    let told: Vec<&Event> = w.events.iter().filter(|e| matches!(e, Event::TooLate(_) | Event::Lost { .. })).collect();
-    assert_eq!(told, [&Event::Lost { site: 5, why: Loss::BlockTooSmall(3) }]);
 }
 
 /// [SHR-7]: a complaint about a site that is in no deck takes out whoever complains, and is held against nobody else.
@@ -164,38 +138,15 @@ fn shr_7_a_complaint_about_a_site_outside_the_deck_is_no_blame() {
     assert!(fed.lost(1).is_some_and(|why| why.contains("SHR-7") && !why.contains("site-5")));
 }
 
-/// [KEX-13]: also when the second advertisement comes after the directory.
-#[test]
-fn kex_13_another_advertisement_after_the_directory() {
-    let mut fed = World::noted(5, 8, |_| {});
-    let (bad, session) = (fed.identity(1), fed.session());
-    let first = Rc::new(RefCell::new(Vec::new()));
-    fed.tap(move |w| match (w.from_site, w.site, w.kind) {
-        (true, 1, Kind::AdvertiseKeys) => {
-            first.replace(w.bytes.clone());
-            vec![w.bytes.clone()]
-        }
-        (true, 1, Kind::AcceptDirectory) => {
-            let p = parts(&first.borrow());
-            let mut keys: Keys = p.read();
-            keys.0 = [9; 32];
-            vec![raw(&bad, &session, p.kind, &p.context, &codec::encode(&keys)), w.bytes.clone()]
-        }
-        _ => vec![w.bytes.clone()],
-    });
-    assert_eq!(fed.ask_exact(b"q"), [0, 2, 3, 4]);
-    assert!(fed.lost(1).is_some_and(|why| why.contains("KEX-13")));
-}
-
 /// [REL-6]: a slot is given up with as many promises as it takes, and with one fewer the run ends and nothing is undone.
 #[test]
 fn rel_6_a_slot_is_given_up_with_enough_promises() {
     // Nine sites in one block, a threshold of seven, one colluder: 9 + 1 + 1 - 7 = 4 promises.
     for (silent, given_up) in [(0, true), (4, true), (5, false)] {
         let mut w = World::new(Kit::with_blocks(9, 0, |t| (t.colluders, t.threshold) = (1, 7)), 10);
-        w.hook = Box::new(move |wire| match (wire.from_site, wire.site, wire.kind) {
-            (true, 8, Kind::MaskedInput) => Verdict::Vanish,
-            (true, site, Kind::Burned) if site < silent => Verdict::Vanish,
+        of_sites(&mut w, move |wire, _| match (wire.site, wire.kind) {
+            (8, Kind::MaskedInput) => Verdict::Vanish,
+            (site, Kind::Burned) if site < silent => Verdict::Vanish,
             _ => Verdict::Pass,
         });
         let result = w.ask(b"q", 3);
@@ -232,19 +183,13 @@ fn a_connection_that_breaks_is_waited_for() {
 fn whoever_comes_back_in_a_set_up_is_in_the_next_one() {
     let play = |times: usize| {
         let mut w = World::new(Kit::new(5, |_| {}), 12);
-        let (mut died, decks) = (0, Rc::new(RefCell::new(0)));
-        let log = decks.clone();
-        w.hook = Box::new(move |wire| {
-            *log.borrow_mut() += usize::from((wire.from_site, wire.site, wire.kind) == (false, 0, Kind::OpenDeck));
-            if (wire.from_site, wire.site, wire.kind) == (true, 3, Kind::ShareKeys) && died < times {
-                died += 1;
-                return Verdict::Crash;
-            }
-            Verdict::Pass
+        of_sites(&mut w, move |wire, nth| {
+            let dies = (wire.site, wire.kind) == (3, Kind::ShareKeys) && nth <= times;
+            if dies { Verdict::Crash } else { Verdict::Pass }
         });
         let (_, cohort, _) = w.ask(b"q", 3).unwrap();
-        let decks = *decks.borrow();
-        (cohort.len(), decks)
+        let keys = w.sent_by_sites.iter().filter(|(site, kind, _)| (*site, *kind) == (0, Kind::AdvertiseKeys));
+        (cohort.len(), keys.count())
     };
     assert_eq!([0, 1, 4, 5].map(play), [(5, 1), (5, 2), (5, 5), (4, 6)]);
 }
@@ -253,18 +198,18 @@ fn whoever_comes_back_in_a_set_up_is_in_the_next_one() {
 #[test]
 fn a_set_up_that_fails_beside_a_round_does_not_end_it() {
     let mut w = World::new(Kit::new(7, |t| (t.slots, t.min_cohort, t.threshold) = (4, 6, 5)), 13);
-    let (mut decks, mut shares) = (0, 0);
-    w.hook = Box::new(move |wire| {
-        decks += usize::from((wire.from_site, wire.site, wire.kind) == (false, 0, Kind::OpenDeck));
-        match (wire.from_site && decks > 1, wire.site, wire.kind) {
-            (true, 5 | 6, Kind::AdvertiseKeys) => Verdict::Vanish,
-            // The last share that the round needs comes after the two are given up.
-            (true, 0, Kind::Unmask) if shares < 6 => {
-                shares += 1;
-                Verdict::Drop
-            }
-            _ => Verdict::Pass,
+    let (mut begun, mut shares) = (false, 0);
+    of_sites(&mut w, move |wire, nth| match (wire.site, wire.kind, nth) {
+        (5 | 6, Kind::AdvertiseKeys, 2) => {
+            begun = true;
+            Verdict::Vanish
         }
+        // The last share that the round needs comes after the two are given up.
+        (0, Kind::Unmask, _) if begun && shares < 6 => {
+            shares += 1;
+            Verdict::Drop
+        }
+        _ => Verdict::Pass,
     });
     for r in 0..3u8 {
         assert_eq!(w.ask(&[r], 3).map(|(_, cohort, _)| cohort.len()), Ok(7), "{r}");
@@ -276,11 +221,9 @@ fn a_set_up_that_fails_beside_a_round_does_not_end_it() {
 #[test]
 fn a_member_that_is_silent_in_a_later_set_up_is_lost() {
     let mut fed = World::noted(5, 14, |t| t.slots = 4);
-    let mut decks = 0;
-    fed.tap(move |w| {
-        decks += usize::from((w.from_site, w.site, w.kind) == (false, 3, Kind::OpenDeck));
-        let silent = w.from_site && w.site == 3 && w.kind == Kind::AdvertiseKeys && decks > 1;
-        if silent { vec![] } else { vec![w.bytes.clone()] }
+    of_sites(&mut fed, |wire, nth| {
+        let silent = (wire.site, wire.kind) == (3, Kind::AdvertiseKeys) && nth > 1;
+        if silent { Verdict::Drop } else { Verdict::Pass }
     });
     let cohorts: Vec<usize> = (0..6).map(|r| fed.ask_exact(&[r]).len()).collect();
     assert_eq!(cohorts, [5, 5, 5, 5, 4, 4]);

@@ -13,6 +13,8 @@ use veilsum_proto::{
 };
 use veilsum_testkit::{crashes::*, federation::*, wire::*};
 
+use crate::script::of_sites;
+
 #[test]
 fn the_run_ends_as_if_nothing_had_been() {
     for ordeal in &ORDEALS {
@@ -110,10 +112,8 @@ fn a_journal_that_cannot_be() {
 #[test]
 fn rel_4_a_loss_after_a_total_that_another_process_told_ends_the_run() {
     let mut w = World::new(Kit::with_blocks(5, 0, |_| {}), 6);
-    let mut inputs = 0;
-    w.hook = Box::new(move |wire| {
-        inputs += usize::from((wire.from_site, wire.site, wire.kind) == (true, 4, Kind::MaskedInput));
-        if inputs == 2 && wire.from_site && wire.site == 4 { Verdict::Vanish } else { Verdict::Pass }
+    of_sites(&mut w, |wire, nth| {
+        if (wire.site, wire.kind, nth) == (4, Kind::MaskedInput, 2) { Verdict::Vanish } else { Verdict::Pass }
     });
     w.ask(b"a", 3).unwrap();
     let dies_at = w.hub_boundaries + 2;
@@ -129,9 +129,8 @@ fn rel_4_a_loss_after_a_total_that_another_process_told_ends_the_run() {
 fn who_was_left_out_before_is_lost_to_the_next_process() {
     let play = |hub: &[usize]| {
         let mut w = World::new(Kit::new(4, |t| t.slots = 2), 7);
-        w.hook = Box::new(|wire| {
-            let vanishes = (wire.from_site, wire.site, wire.kind) == (true, 3, Kind::MaskedInput);
-            if vanishes { Verdict::Vanish } else { Verdict::Pass }
+        of_sites(&mut w, |wire, _| {
+            if (wire.site, wire.kind) == (3, Kind::MaskedInput) { Verdict::Vanish } else { Verdict::Pass }
         });
         w.hub_crashes = hub.to_vec();
         assert_eq!(w.ask(b"a", 3).unwrap().1, [0, 1, 2], "{hub:?}");

@@ -60,28 +60,17 @@ fn words(key: &Key) -> [u64; 4] {
     [(); 4].map(|()| stream.next_u64())
 }
 
-/// Puts a question to a site and gives the key of its noise before it answers, and the bytes that it sends.
-fn answered(hub: &mut Hub, site: u16, frame: &[u8]) -> ([u64; 4], Vec<u8>) {
+/// Puts a question to a site and gives the key of its noise before it answers, and what it sends.
+fn answered(hub: &mut Hub, site: u16, frame: &[u8]) -> ([u64; 4], Parts) {
     hub.answers = false;
     hub.tell(site, frame).expect("an honest question");
     let place = usize::from(site);
     let noise = words(&hub.sites[place].noise_key().expect("the question is open"));
-    let asked = hub.asked[place].last().expect("the question").clone();
-    let consent = veilsum_testkit::kit::decide_by_floor(&hub.kit.terms, &hub.kit.floor, &asked).unwrap();
-    let values = values(site, &asked.query);
-    hub.sites[place].handle(Input::Contribute { consent, values }, &mut hub.rng).expect("an answer");
+    let nth = hub.asked[place].len() - 1;
+    let sent = hub.answer(site, nth).expect("an answer");
     assert!(hub.sites[place].noise_key().is_none(), "no noise is drawn after the answer");
-    let mut sent = None;
-    while let Some(output) = hub.sites[place].poll() {
-        match output {
-            Output::Rewrite(records) => hub.journals[place] = records,
-            Output::Persist(record) => hub.journals[place].push(record),
-            Output::Send { bytes, .. } => sent = Some(bytes),
-            Output::Event(_) => {}
-        }
-    }
     hub.answers = true;
-    (noise, sent.expect("its vector").to_vec())
+    (noise, sent.into_iter().next().expect("its vector"))
 }
 
 #[test]
@@ -185,7 +174,7 @@ fn a_restart_in_the_middle_of_a_slot_gives_the_same_noise_and_the_same_bytes() {
         assert!(hub.journals[0] == masked);
     }
     let mut round = hub.ask(&deck, &ask, &[1, 2, 3]).expect("the others");
-    round.inputs.insert(0, parts(&first.1).proof);
+    round.inputs.insert(0, first.1.proof);
     let frame = hub.survivors(&round, &all);
     let shares = hub.reply(0, &frame).expect("its shares").rest;
     hub.restart(0).expect("its journal");
@@ -211,7 +200,7 @@ fn a_refusal_takes_closed_slots_off_the_disk() {
     let back = hub.question(&deck, 0, &all, round.context, b"again");
     let (_, closed) = hub.ask_frame(&deck, &back);
     refuses(&mut hub, 0, &closed, Rule::Rnd2);
-    assert_eq!(parts(&answered(&mut hub, 0, &frame).1).kind, Kind::MaskedInput);
+    assert_eq!(answered(&mut hub, 0, &frame).1.kind, Kind::MaskedInput);
 }
 
 /// [NOI-2]: noise repeats in one round only. It differs between rounds, slots, decks and sites, and the identity's seed says

@@ -14,6 +14,8 @@ use veilsum_proto::{
 };
 use veilsum_testkit::{federation::*, hub::*, wire::*};
 
+use crate::script::{of_sites, signs};
+
 /// While a site still computes, a second ask under the context of the first puts another question to it: masks that
 /// cancel around a poisoned answer.
 #[test]
@@ -46,6 +48,8 @@ fn a_site_that_crashed_twice_in_one_round_still_has_a_usable_journal() {
     let ask = hub.question(&deck, 0, &all, Hash::default(), b"q");
     let (_, frame) = hub.ask_frame(&deck, &ask);
     let first = hub.reply(0, &frame).unwrap();
+    assert_eq!(hub.reply(0, &frame).unwrap(), first);
+    assert_eq!(hub.asked[0].len(), 1, "and the rows are not read again");
     for _ in 0..3 {
         hub.restart(0).expect("its journal says what it sent");
         assert_eq!(hub.reply(0, &frame).unwrap(), first);
@@ -57,10 +61,8 @@ fn a_site_that_crashed_twice_in_one_round_still_has_a_usable_journal() {
 fn kex_1_a_deck_that_some_finished_and_others_did_not_is_no_reason_to_refuse_the_next() {
     // Three decks in a row whose last step one more site does not survive; each time the others have it ready.
     let mut w = World::new(Kit::new(9, |_| {}), 4);
-    let mut decks = 0;
-    w.hook = Box::new(move |wire| {
-        decks += u16::from(!wire.from_site && wire.kind == Kind::Directory && wire.site == 0);
-        let last = wire.from_site && wire.kind == Kind::ShareAck && wire.site + decks == 9 && decks <= 3;
+    of_sites(&mut w, |wire, nth| {
+        let last = wire.kind == Kind::ShareAck && usize::from(wire.site) + nth == 9 && nth <= 3;
         if last { Verdict::Vanish } else { Verdict::Pass }
     });
     let (_, cohort, _) = w.ask(b"q", 3).unwrap_or_else(|e| panic!("{e} {:?}", w.site_errors.first()));
@@ -71,15 +73,8 @@ fn kex_1_a_deck_that_some_finished_and_others_did_not_is_no_reason_to_refuse_the
 #[test]
 fn a_refill_that_fails_at_its_last_step_is_begun_again() {
     let mut w = World::new(Kit::new(6, |t| t.slots = 4), 5);
-    let mut acks = 0;
-    w.hook = Box::new(move |wire| {
-        if wire.from_site && wire.kind == Kind::ShareAck && wire.site == 5 {
-            acks += 1;
-            if acks == 2 {
-                return Verdict::Vanish;
-            }
-        }
-        Verdict::Pass
+    of_sites(&mut w, |wire, nth| {
+        if (wire.site, wire.kind, nth) == (5, Kind::ShareAck, 2) { Verdict::Vanish } else { Verdict::Pass }
     });
     for r in 0..10u8 {
         let (_, cohort, _) = w.ask(&[r], 3).unwrap_or_else(|e| panic!("round {r}: {e} {:?}", w.site_errors.first()));
@@ -144,14 +139,7 @@ fn kex_5_unusable_keys_in_an_advertisement_are_their_signers_fault() {
     ];
     for (change, rule) in changes {
         let mut fed = World::noted(5, 8, |_| {});
-        let (bad, session) = (fed.identity(3), fed.session());
-        fed.tap(move |w| {
-            if !(w.from_site && w.site == 3 && w.kind == Kind::AdvertiseKeys) {
-                return vec![w.bytes.clone()];
-            }
-            let p = parts(&w.bytes);
-            vec![raw(&bad, &session, p.kind, &p.context, &codec::encode(&change(p.read())))]
-        });
+        signs(&mut fed, &[3], Kind::AdvertiseKeys, move |_, p| codec::encode(&change(p.read())));
         assert_eq!(fed.ask_exact(b"q"), [0, 1, 2, 4]);
         let why = fed.lost(3).expect("the signer is out");
         assert!(why.contains("site-3") && why.contains(rule.name()), "{why}");
@@ -160,14 +148,7 @@ fn kex_5_unusable_keys_in_an_advertisement_are_their_signers_fault() {
     // A coefficient just within the range is a key: nobody can know that it is not the owner's. The boxes to it do not
     // open, and the complaint costs the pair its place ([SHR-7]), not the federation.
     let mut fed = World::noted(7, 8, |_| {});
-    let (bad, session) = (fed.identity(3), fed.session());
-    fed.tap(move |w| {
-        if !(w.from_site && w.site == 3 && w.kind == Kind::AdvertiseKeys) {
-            return vec![w.bytes.clone()];
-        }
-        let p = parts(&w.bytes);
-        vec![raw(&bad, &session, p.kind, &p.context, &codec::encode(&coefficient(p.read(), 3_328)))]
-    });
+    signs(&mut fed, &[3], Kind::AdvertiseKeys, |_, p| codec::encode(&coefficient(p.read(), 3_328)));
     let cohort = fed.ask_exact(b"q");
     assert!(!cohort.contains(&3), "{cohort:?}");
 }
@@ -178,21 +159,12 @@ fn one_key_for_two_members_is_the_second_ones_fault() {
     let copies: [fn(&mut Keys, Keys); 2] = [|own, of| own.0 = of.0, |own, of| own.1 = of.1];
     for copy in copies {
         let mut fed = World::noted(5, 8, |_| {});
-        let (bad, session) = (fed.identity(3), fed.session());
-        let copied = std::cell::RefCell::new(None);
-        fed.tap(move |w| {
-            if !(w.from_site && w.kind == Kind::AdvertiseKeys) {
-                return vec![w.bytes.clone()];
-            }
-            let p = parts(&w.bytes);
+        let mut copied: Option<Keys> = None;
+        signs(&mut fed, &[2, 3], Kind::AdvertiseKeys, move |_, p| {
             let mut keys: Keys = p.read();
-            if w.site == 2 {
-                copied.replace(Some(keys));
-            } else if w.site == 3 {
-                copy(&mut keys, copied.borrow().clone().expect("site 2 comes first"));
-                return vec![raw(&bad, &session, p.kind, &p.context, &codec::encode(&keys))];
-            }
-            vec![w.bytes.clone()]
+            let of = copied.get_or_insert_with(|| keys.clone()).clone();
+            copy(&mut keys, of);
+            codec::encode(&keys)
         });
         assert_eq!(fed.ask_exact(b"q"), [0, 1, 2, 4]);
         assert!(fed.lost(3).is_some_and(|why| why.contains("site-3") && why.contains("KEX-5")));
@@ -204,15 +176,10 @@ fn one_key_for_two_members_is_the_second_ones_fault() {
 fn one_wrong_share_with_one_to_spare_is_corrected_and_blames_who_gave_it() {
     for culprit in 0..5u16 {
         let mut fed = World::noted(5, 9, |_| {});
-        let (bad, session) = (fed.identity(culprit), fed.session());
-        fed.tap(move |w| {
-            if !(w.from_site && w.site == culprit && w.kind == Kind::Unmask) {
-                return vec![w.bytes.clone()];
-            }
-            let p = parts(&w.bytes);
-            let mut shares: Vec<[u8; 32]> = p.read();
+        signs(&mut fed, &[culprit], Kind::Unmask, |_, p| {
+            let mut shares = p.shares();
             shares.iter_mut().for_each(|s| s[0] ^= 1);
-            vec![raw(&bad, &session, p.kind, &p.context, &codec::encode(&shares))]
+            codec::encode(&shares)
         });
         let (values, cohort) = fed.total(b"q").unwrap_or_else(|e| panic!("site-{culprit} is at fault, not: {e}"));
         assert_eq!(values, sum(&cohort, b"q"));
@@ -478,14 +445,7 @@ fn a_site_too_slow_to_join_is_told() {
 fn an_acknowledgement_with_a_tail_is_malformed() {
     for kind in [Kind::AcceptDirectory, Kind::ShareAck] {
         let mut fed = World::noted(5, 17, |_| {});
-        let (bad, session) = (fed.identity(2), fed.session());
-        fed.tap(move |w| {
-            if !(w.from_site && w.site == 2 && w.kind == kind) {
-                return vec![w.bytes.clone()];
-            }
-            let p = parts(&w.bytes);
-            vec![raw(&bad, &session, kind, &p.context, &[&p.rest[..], b"tail"].concat())]
-        });
+        signs(&mut fed, &[2], kind, |_, p| [&p.rest[..], b"tail"].concat());
         assert_eq!(fed.ask_exact(b"q"), [0, 1, 3, 4], "{kind:?}");
         assert!(fed.lost(2).is_some_and(|why| why.contains("site-2")));
     }

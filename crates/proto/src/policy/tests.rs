@@ -1,21 +1,21 @@
 use super::*;
 use crate::{identity::PublicKey, testing::Kit};
 
-/// Of one block of all.
-fn asked(rounds: u32, cohort: u16) -> Asked {
-    let members: Vec<release::Member> = (0..cohort)
+/// The first question, of five sites in one block.
+fn asked() -> Asked {
+    let members: Vec<release::Member> = (0..5)
         .map(|site| release::Member { site, key: PublicKey([site as u8; 32]), standing: Default::default() })
         .collect();
-    let blocks = Blocks::of(&members, &[(0..cohort).collect()]).unwrap();
+    let blocks = Blocks::of(&members, &[(0..5).collect()]).unwrap();
     let own = OwnBlock { id: blocks.0[0].id, members: members.iter().map(|m| (m.id(), 0)).collect() };
     Asked {
         context: Hash::default(),
         run: Hash::default(),
         slot: (0, 0),
-        cohort: (0..cohort).collect(),
+        cohort: (0..5).collect(),
         words: 1,
         query: Vec::new(),
-        rounds,
+        rounds: 1,
         blocks: Arc::new(blocks),
         own,
         sites: 5,
@@ -31,35 +31,51 @@ fn ordinary() -> Request<'static> {
     }
 }
 
-fn rule(change: impl Fn(&mut Policy, &mut Request<'static>, &mut Spent)) -> Result<(), Rule> {
-    let kit = Kit::new(5, |_| {});
-    let (mut policy, mut request, mut spent) = (Policy::default(), ordinary(), Spent::default());
-    change(&mut policy, &mut request, &mut spent);
-    decide(&kit.terms, &policy, &asked(1, 5), &request, &spent).map(|_| ()).map_err(|e| e.rule().expect("a rule"))
-}
-
-/// [POL-1], [POL-2].
+/// [`decide`] makes every check, of which `protocol/vectors/v4/policy.json` has the cases.
 #[test]
-fn a_new_run_is_no_new_allowance() {
+fn pol_1_to_9_every_check_is_made() {
+    type Change = fn(&mut Policy, &mut Request<'static>, &mut Spent, &mut Asked);
+    let changes: [(Change, Result<(), Rule>); 20] = [
+        (|_, _, _, _| {}, Ok(())),
+        (|_, _, _, a| a.cohort.truncate(2), Err(Rule::Pol1)),
+        (|p, _, _, _| p.floor.min_cohort = 6, Err(Rule::Pol1)),
+        // A new run is no new allowance.
+        (|p, r, _, a| (p.floor.max_rounds, r.of_plan, a.rounds) = (10, 10, 10), Ok(())),
+        (|p, _, _, a| (p.floor.max_rounds, a.rounds) = (10, 11), Err(Rule::Pol2)),
+        (|p, r, _, _| (p.floor.max_rounds, r.of_plan) = (10, 11), Err(Rule::Pol2)),
+        (|p, _, _, _| p.methods = Some(vec!["kmeans".into()]), Err(Rule::Pol4)),
+        (|p, _, _, _| p.methods = Some(vec!["kmeans".into(), "fcm".into()]), Ok(())),
+        (|p, _, _, _| p.columns = Some(vec!["age".into()]), Err(Rule::Pol4)),
+        (|p, _, _, _| p.columns = Some(vec!["bmi".into(), "size".into(), "age".into()]), Ok(())),
+        (|_, r, _, _| r.plan.rows_per_person = Some(3), Err(Rule::Pol4)),
+        (|p, r, _, _| (p.rows_per_person, r.plan.rows_per_person) = (Some(3), Some(3)), Ok(())),
+        // The cap is kept to the last 10^-9 of rho, and no sum of it wraps.
+        (|p, _, s, _| (p.nano_rho, s.nano_rho) = (100, 80), Ok(())),
+        (|p, _, s, _| (p.nano_rho, s.nano_rho) = (100, 81), Err(Rule::Pol8)),
+        (|_, r, s, _| (r.cost.nano_rho, s.nano_rho) = (Some(u64::MAX), 60), Err(Rule::Pol8)),
+        // What was given before, to the bit, costs nothing again.
+        (|p, r, _, _| (p.nano_rho, r.repeated) = (0, true), Ok(())),
+        // Exact answers neither use the account nor are stopped by it, and leave by agreement only.
+        (|_, r, s, _| (r.cost.nano_rho, r.agreed, s.nano_rho) = (None, true, u64::MAX), Ok(())),
+        (|_, r, _, _| r.cost.nano_rho = None, Err(Rule::Pol9)),
+        (|p, r, _, _| (p.exact, r.cost.nano_rho, r.agreed) = (Exact::Never, None, true), Err(Rule::Pol9)),
+        // Who says nothing of an answer gets no consent.
+        (|_, r, _, _| *r = Request::default(), Err(Rule::Pol9)),
+    ];
     let kit = Kit::new(5, |_| {});
-    let floor = Floor { max_rounds: 10, ..Floor::default() };
-    let decide = |floor: &Floor, asked: &Asked, of_plan: u64| {
-        let (request, policy) =
-            (Request { of_plan, ..ordinary() }, Policy { floor: floor.clone(), ..Policy::default() });
-        super::decide(&kit.terms, &policy, asked, &request, &Spent::default()).map_err(|e| e.rule().unwrap())
-    };
-    assert!(decide(&floor, &asked(10, 5), 10).is_ok());
-    assert_eq!(decide(&floor, &asked(11, 5), 1).unwrap_err(), Rule::Pol2);
-    assert_eq!(decide(&floor, &asked(1, 5), 11).unwrap_err(), Rule::Pol2);
-    assert_eq!(decide(&floor, &asked(1, 2), 1).unwrap_err(), Rule::Pol1, "two sites");
-    let strict = Floor { min_cohort: 5, ..floor };
-    assert_eq!(decide(&strict, &asked(1, 4), 1).unwrap_err(), Rule::Pol1);
+    for (i, (change, expected)) in changes.iter().enumerate() {
+        let (mut policy, mut request, mut spent) = (Policy::default(), ordinary(), Spent::default());
+        let mut asked = asked();
+        change(&mut policy, &mut request, &mut spent, &mut asked);
+        let found = decide(&kit.terms, &policy, &asked, &request, &spent);
+        assert_eq!(found.map(|_| ()).map_err(|e| e.rule().expect("a rule")), *expected, "change {i}");
+    }
 }
 
 /// [REL-3] to [REL-5], [REL-7]: a site's consent rests on the block that its data set belongs to.
 #[test]
 fn only_the_block_of_the_data_set_is_answered() {
-    let question = asked(1, 5);
+    let question = asked();
     let answer = |contributors: u32, change: &dyn Fn(&mut OwnBlock)| {
         let kit = Kit::new(5, |_| {});
         let mut before = question.own.clone();
@@ -77,82 +93,6 @@ fn only_the_block_of_the_data_set_is_answered() {
     let kit = Kit::new(5, |_| {});
     let error = decide(&kit.terms, &Policy::default(), &question, &drawn, &Spent::default()).unwrap_err();
     assert_eq!(error.rule().unwrap(), Rule::Rel4);
-}
-
-/// [POL-9]: who says nothing of an answer gets no consent.
-#[test]
-fn what_an_application_leaves_out_forbids() {
-    let kit = Kit::new(5, |_| {});
-    let error =
-        decide(&kit.terms, &Policy::default(), &asked(1, 5), &Request::default(), &Spent::default()).unwrap_err();
-    assert_eq!(error.rule().unwrap(), Rule::Pol9);
-    assert_eq!(rule(|_, _, _| {}), Ok(()));
-}
-
-/// [POL-4].
-#[test]
-fn pol_4_methods_and_columns_are_those_of_the_lists() {
-    assert_eq!(rule(|policy, _, _| policy.methods = Some(vec!["kmeans".into()])), Err(Rule::Pol4));
-    assert_eq!(rule(|policy, _, _| policy.methods = Some(vec!["kmeans".into(), "fcm".into()])), Ok(()));
-    assert_eq!(rule(|policy, _, _| policy.columns = Some(vec!["age".into()])), Err(Rule::Pol4));
-    assert_eq!(rule(|policy, _, _| policy.columns = Some(vec!["weight".into(), "size".into()])), Err(Rule::Pol4));
-    let list = || Some(vec!["bmi".into(), "size".into(), "age".into()]);
-    assert_eq!(rule(|policy, _, _| policy.columns = list()), Ok(()));
-}
-
-/// [POL-4]: a plan that hides persons is for sites that say whose rows are whose, and count no more of one than it allows.
-#[test]
-fn pol_4_a_plan_that_hides_persons_is_for_sites_that_cut_their_rows() {
-    let judged = |plan: Option<u64>, own: Option<u64>| {
-        rule(move |policy, request, _| (policy.rows_per_person, request.plan.rows_per_person) = (own, plan))
-    };
-    for (plan, own, answer) in [
-        (None, None, Ok(())),
-        (None, Some(9), Ok(())),
-        (Some(3), None, Err(Rule::Pol4)),
-        (Some(3), Some(4), Err(Rule::Pol4)),
-        (Some(3), Some(3), Ok(())),
-        (Some(3), Some(1), Ok(())),
-    ] {
-        assert_eq!(judged(plan, own), answer, "{plan:?}, {own:?}");
-    }
-}
-
-/// [POL-8]: the cap is kept to the last 10^-9 of rho, and no sum of it wraps.
-#[test]
-fn pol_8_the_account_has_a_cap() {
-    let noised = |cap: u64, before: u64, asks: u64| {
-        rule(move |policy, request, spent| {
-            (policy.nano_rho, spent.nano_rho) = (cap, before);
-            request.cost.nano_rho = Some(asks);
-        })
-    };
-    assert_eq!(noised(100, 60, 40), Ok(()));
-    assert_eq!(noised(100, 60, 41), Err(Rule::Pol8));
-    assert_eq!(noised(100, 60, u64::MAX), Err(Rule::Pol8));
-    // What was given before, to the bit, costs nothing again.
-    assert_eq!(rule(|policy, request, _| (policy.nano_rho, request.repeated) = (0, true)), Ok(()));
-    // Exact answers neither use the account nor are stopped by it.
-    let exact = |spent| {
-        rule(move |policy, request, before| {
-            (policy.nano_rho, before.nano_rho) = (100, spent);
-            (request.cost.nano_rho, request.agreed) = (None, true);
-        })
-    };
-    assert_eq!((exact(0), exact(1_000)), (Ok(()), Ok(())));
-}
-
-/// [POL-9]: nothing leaves without noise but what the operator agreed to, and a policy may forbid even that.
-#[test]
-fn pol_9_exact_totals_leave_by_agreement_only() {
-    let exact = |agreed: bool, exact: Exact| {
-        rule(move |policy, request, _| {
-            (policy.exact, request.agreed, request.cost.nano_rho) = (exact, agreed, None);
-        })
-    };
-    assert_eq!(exact(true, Exact::ByAgreement), Ok(()));
-    assert_eq!(exact(false, Exact::ByAgreement), Err(Rule::Pol9));
-    assert_eq!(exact(true, Exact::Never), Err(Rule::Pol9));
 }
 
 #[test]

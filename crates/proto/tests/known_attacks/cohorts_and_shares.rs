@@ -7,7 +7,7 @@ use veilsum_proto::{
     Error, Rule, codec,
     fixed::{from_ring, scale, to_ring},
     journal::RecordKind,
-    message::Kind,
+    message::{Kind, session},
     plan::Terms,
     release::Standing,
     roster::PartyId,
@@ -85,10 +85,11 @@ fn kex_3_two_directories_another_roster_and_doubled_members() {
         let reply = hub.reply(*s, &frame).unwrap();
         accepted.insert(*s, (reply.proof, reply.read()));
     }
-    for (directory, readers) in [(&one, [0, 1]), (&other, [3, 4])] {
+    for (directory, readers, unsigned) in [(&one, [0, 1], "site-2"), (&other, [3, 4], "site-0")] {
         for reader in readers {
             let frame = hub.directory_certificate(&directory_hash(&id, directory), &accepted, reader);
-            refuses(&mut hub, reader, &frame, Rule::Kex7);
+            let e = refuses(&mut hub, reader, &frame, Rule::Kex7);
+            assert!(e.contains("hub") && e.contains(unsigned) && e.contains("may show others another"), "{e}");
         }
     }
 
@@ -103,8 +104,7 @@ fn kex_3_two_directories_another_roster_and_doubled_members() {
     assert_eq!(kit.terms.check(&longer).map_err(|e| rule(&e)), Err(Rule::Pln1));
     let terms = Terms { roster: longer.hash(), ..(*kit.terms).clone() };
     let mut hub = Hub::new(5, 110, |_| {});
-    hub.session =
-        veilsum_proto::message::session(&terms.hash(), &longer.hash(), veilsum_proto::roster::PartyId::Coordinator);
+    hub.session = session(&terms.hash(), &longer.hash(), PartyId::Coordinator);
     let (_, frame) = hub.open(0, 4);
     refuses(&mut hub, 0, &frame, Rule::Frm4);
 }
@@ -145,9 +145,9 @@ fn msk_3_a_victim_among_neighbours_of_the_aggregators_choice() {
 
 /// **12.** Frames and boxes of another session, direction or deck pass for this one's, or a member shows another's keys
 /// as its own. Session, kind and context are signed ([FRM-4]); a box's key and associated data name directory, sender
-/// and receiver ([SHR-2], [SHR-4]); no key stands twice ([KEX-5]). The test reflects, replays and borrows. Fails if the
-/// box's derivation leaves out the direction, if doubled keys pass, or if a frame's signature leaves out the session. (The
-/// older deck is shut out twice: by its own keys, and by the directory in both derivations.)
+/// and receiver ([SHR-2], [SHR-4]); no key stands twice ([KEX-5], `known_lies.txt`). The test reflects and replays. Fails if the
+/// box's derivation leaves out the direction, or if a frame's signature leaves out the session. (The older deck is shut out
+/// twice: by its own keys, and by the directory in both derivations.)
 #[test]
 fn frm_4_replay_reflection_and_anothers_key() {
     let mut hub = Hub::new(3, 112, |_| {});
@@ -174,19 +174,11 @@ fn frm_4_replay_reflection_and_anothers_key() {
         assert_eq!(hub.tell(1, &frame).map_err(|e| rule(&e)), Err(Rule::Shr4), "{what}");
     }
 
-    // Site 2 advertises the keys of site 1 under its own signature.
-    let (id, mut directory) = hub.advertise(4, 4, &all);
-    directory.entries[2].1 = directory.entries[1].1.clone();
-    let keys = codec::encode(&directory.entries[2].1);
-    directory.entries[2].2 = parts(&raw(hub.identity(2), &hub.session, Kind::AdvertiseKeys, &id, &keys)).proof;
-    let frame = hub.frame(Kind::Directory, &id, &directory);
-    refuses(&mut hub, 0, &frame, Rule::Kex5);
-
     // A question of the other aggregator's session, and a site's own frame, come in as the coordinator's.
     let (mut hub, deck, round, _) = started(3, 112);
     let ask = hub.question(&deck, 1, &all, round.context, b"r");
     let (context, good) = hub.ask_frame(&deck, &ask);
-    let other = veilsum_proto::message::session(&hub.kit.terms.hash(), &hub.kit.roster.hash(), PartyId::Intermediary);
+    let other = session(&hub.kit.terms.hash(), &hub.kit.roster.hash(), PartyId::Intermediary);
     let frame = raw(&hub.kit.identities[0], &other, Kind::Ask, &context, &parts(&good).rest);
     refuses(&mut hub, 0, &frame, Rule::Frm4);
     let reflected = raw(hub.identity(1), &hub.session, Kind::Ask, &context, &parts(&good).rest);
@@ -216,9 +208,8 @@ fn outputs(site: &mut Site) -> Vec<(&'static str, Option<Kind>)> {
 
 /// **13.** A site that was set back answers one question in two ways, and two vectors under one mask are open to a
 /// subtraction. [JRN-1] makes durable before it sends, [JRN-3] sends the recorded vector or none, and [JRN-2] refuses a
-/// journal that contradicts itself. The test watches the order of the outputs in all four steps, brings a site back with
-/// other rows and with no journal, and shuffles one. Fails if a `Persist` or `Rewrite` comes behind its `Send`, or a restored round
-/// takes any vector.
+/// journal that contradicts itself. The test watches the order of the outputs in all four steps, and brings a site back with
+/// other rows and with no journal. Fails if a `Persist` or `Rewrite` comes behind its `Send`, or a restored round takes any vector.
 #[test]
 fn jrn_1_a_site_set_back_answers_twice() {
     let mut hub = Hub::new(4, 113, |_| {});
@@ -276,12 +267,7 @@ fn jrn_1_a_site_set_back_answers_twice() {
     tell(&mut hub, &certificate);
     assert_eq!(outputs(&mut hub.sites[0]), [("released", None), ("sent", Some(Kind::Unmask))]);
 
-    // A journal that goes back, and none at all.
-    let good = hub.journals[0].clone();
-    for order in [vec![2], vec![0, 2, 2], vec![0, 0, 2], vec![0, 2, 1]] {
-        hub.journals[0] = order.iter().map(|i| good[*i].clone()).collect();
-        assert!(matches!(hub.restart(0), Err(Error::Journal(_))), "{order:?}");
-    }
+    // No journal at all; those that go back are in `lies_that_once_worked.rs`.
     hub.journals[0].clear();
     hub.restart(0).unwrap();
     refuses(&mut hub, 0, &frame, Rule::Frm7);
@@ -289,23 +275,10 @@ fn jrn_1_a_site_set_back_answers_twice() {
 
 /// **14.** Shares that are malformed, doubled, at the point zero or not canonical open what they must not, or stop what
 /// they should open. Points begin at one and bytes are canonical ([SHA-2]), there is one share a survivor
-/// ([UNM-3]), an answer counts once, and the commitment decides ([UNM-6]). Fails if site 0 holds the value at zero, if ℓ
-/// passes for a share, or if two answers of one site count as two.
+/// ([UNM-3]), an answer counts once, and the commitment decides ([UNM-6]). Fails if site 0 holds the value at zero, or if two
+/// answers of one site count as two. That ℓ is no share is in `shamir.rs`; what becomes of wrong lists, in `known_lies.txt`.
 #[test]
 fn sha_2_malformed_doubled_zero_index_and_non_canonical_shares() {
-    let order: [u8; 32] = {
-        let mut minus_one = [0u8; 32];
-        minus_one[31] = 0x10;
-        minus_one[..16].copy_from_slice(&27_742_317_777_372_353_535_851_937_790_883_648_492u128.to_le_bytes());
-        assert!(api::is_share(&minus_one));
-        minus_one[0] += 1;
-        minus_one
-    };
-    let mut above = order;
-    above[5] ^= 0x80;
-    for bytes in [order, above, [0xff; 32]] {
-        assert!(!api::is_share(&bytes));
-    }
     let (hub, ..) = started(4, 114);
     let secrets: Vec<Secrets> = (0..4).map(|s| Secrets::of(&hub, s, 0)).collect();
     for (owner, secret) in (0..).zip(&secrets) {
@@ -313,31 +286,6 @@ fn sha_2_malformed_doubled_zero_index_and_non_canonical_shares() {
         assert!(shares.len() == 4 && !shares.contains(&secret.seeds[0]), "no share is the seed, none stands twice");
         let three: Vec<[u8; 32]> = secrets[..3].iter().map(|s| s.share(owner, 0)).collect();
         assert_eq!(api::recover(&[0, 1, 2], &three), secret.seeds[0]);
-    }
-    // Site 2 gives other lists of shares; three of four are needed.
-    type Change = fn(&mut Vec<[u8; 32]>);
-    let changes: [(Change, Option<Rule>); 4] = [
-        (|s| s.push(s[0]), Some(Rule::Unm3)),
-        (|s| s.truncate(s.len() - 1), Some(Rule::Unm3)),
-        (|s| s[1] = [0xff; 32], Some(Rule::Unm3)),
-        (|s| s[1][0] ^= 1, None),
-    ];
-    for (change, expected) in changes {
-        let mut fed = World::noted(4, 114, |_| {});
-        let (me, session) = (fed.identity(0), fed.session());
-        fed.tap(move |w| {
-            if !(w.from_site && w.site == 0 && w.kind == Kind::Unmask) {
-                return vec![w.bytes.clone()];
-            }
-            let p = parts(&w.bytes);
-            let mut shares = p.read();
-            change(&mut shares);
-            vec![raw(&me, &session, p.kind, &p.context, &codec::encode(&shares))]
-        });
-        fed.ask_exact(b"q");
-        if let Some(expected) = expected {
-            assert!(fed.lost(0).is_some_and(|why| why.contains(expected.name())), "{expected}: {:?}", fed.events);
-        }
     }
     // Two answers of one site, in different words, are one or none; the two of others are not enough.
     let mut fed = World::noted(4, 114, |_| {});

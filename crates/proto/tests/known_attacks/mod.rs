@@ -1,6 +1,6 @@
 //! The known pitfalls of secure aggregation, each as a test that bears the rule that closes it.
 //!
-//! | # | attack or defect | closed by | test | what this crate cannot show |
+//! | # | attack or defect | closed by | test | elsewhere, or not shown |
 //! |---|---|---|---|---|
 //! | 1 | both secrets of one site in one slot | UNM-1, SUR-4, CON-2 | `unm_1_both_secrets_of_one_site_in_one_slot` | |
 //! | 2 | another story of who is missing for every site | UNM-2, SUR-4, THR-2 | `unm_2_another_story_of_the_missing_for_every_site` | larger n at random: `random_lies.rs` |
@@ -13,9 +13,9 @@
 //! | 9 | broadcasts over two cohorts | REL-4, RND-5 | `rel_4_broadcasts_over_two_cohorts` | blocks over runs: `crates/node/src/store/ledger.rs` |
 //! | 10 | two directories, another roster, doubled members | KEX-3, KEX-7, ROS-4, ROS-6 | `kex_3_two_directories_another_roster_and_doubled_members` | who owns a key: section 15 |
 //! | 11 | a victim among neighbours of the aggregator's choice | MSK-3, SHR-8, POL-1 | `msk_3_a_victim_among_neighbours_of_the_aggregators_choice` | |
-//! | 12 | replay, reflection, another's key as one's own | FRM-4, SHR-2, SHR-4, KEX-5 | `frm_4_replay_reflection_and_anothers_key` | |
+//! | 12 | replay, reflection, another's key as one's own | FRM-4, SHR-2, SHR-4, KEX-5 | `frm_4_replay_reflection_and_anothers_key` | another's key: `known_lies.txt` |
 //! | 13 | a site set back answers twice | JRN-1 to JRN-3 | `jrn_1_a_site_set_back_answers_twice` | a journal set back whole is not detected: section 15; its file: `crates/node/src/store/journal/tests.rs` |
-//! | 14 | malformed, doubled, zero-index, non-canonical shares | SHA-2, UNM-3, UNM-6 | `sha_2_malformed_doubled_zero_index_and_non_canonical_shares` | |
+//! | 14 | malformed, doubled, zero-index, non-canonical shares | SHA-2, UNM-3, UNM-6 | `sha_2_malformed_doubled_zero_index_and_non_canonical_shares` | malformed and not canonical: `known_lies.txt` |
 //! | 15 | overflow, wrap, NaN, silent clip | FIX-1, FIX-2 | `fix_1_overflow_wrap_nan_and_silent_clip` | no float comes here; NaN and clipping: `crates/federation/src/question.rs` |
 //! | 16 | another site's contribution as one's own | INP-3, FRM-4, SUR-5 | `inp_3_another_sites_contribution_as_ones_own` | |
 //! | 17 | timing of code that depends on secrets | section 15 | `timing_of_code_that_depends_on_secrets` | shown by types and text, not by a clock |
