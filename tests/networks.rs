@@ -136,7 +136,7 @@ fn over(ended: &Ended) -> Vec<&str> {
 /// should be; 20 ms lie between any two.
 #[test]
 fn no_udp_at_one_site_and_a_proxy_as_the_only_way_out_of_another() {
-    let Some(mut network) = network(Family::V4, false) else { return };
+    let Some(network) = network(Family::V4, false) else { return };
     let url = network.proxy("proxy");
     network.set_all(&Access::half_of(Duration::from_millis(10), Duration::ZERO, 0.0));
     network.set("site-1", |access| access.no_udp = true);
@@ -305,7 +305,7 @@ fn another_address_in_mid_run() {
 /// Everybody joins by a line, one of them from behind a proxy, and the first run follows.
 #[test]
 fn joining_through_a_proxy() {
-    let Some(mut network) = network(Family::V4, true) else { return };
+    let Some(network) = network(Family::V4, true) else { return };
     let url = network.proxy("proxy");
     network.set("site-2", |access| access.only = Some("proxy".into()));
     let folders: Vec<Folder> = NAMES[..5].iter().map(|_| Folder::fresh()).collect();

@@ -7,7 +7,7 @@ use std::{collections::BTreeSet, env};
 use veilsum_proto::{Error, Rule, message::Kind, recompute::Documents, roster::PartyId, suite::Hash};
 use veilsum_testkit::{
     kit::Kit,
-    lies::{Around, everywhere, typed},
+    lies::{everywhere, typed},
     recording::*,
     wire::*,
 };
@@ -164,8 +164,8 @@ fn every_kind_has_its_place() {
         let frames = course.frames_to(ME);
         let (step, bytes) =
             frames.iter().find(|(_, b)| kind(b) == k).unwrap_or_else(|| panic!("{k:?} is not in the run"));
-        let around = Around { directory: directory_before(&course, *step), ..Around::default() };
-        assert!(typed(&course, &parts(bytes), &around).len() >= 10, "{k:?}: every field needs its lies");
+        let directory = directory_before(&course, *step);
+        assert!(typed(&course, &parts(bytes), &directory).len() >= 10, "{k:?}: every field needs its lies");
     }
 }
 
@@ -183,8 +183,7 @@ fn every_field_changed_under_a_true_signature() {
             continue;
         }
         let message = format!("{:?}{}", p.kind, ["", " again"][seen]);
-        let around = Around { directory: directory_before(&course, step), ..Around::default() };
-        for (name, context, rest) in typed(&course, &p, &around) {
+        for (name, context, rest) in typed(&course, &p, &directory_before(&course, step)) {
             let what = format!("{message}: {name}");
             let outcome = told(&course, &honest, step, &course.sign(p.kind, &context, &rest), &what);
             found.add(message.clone(), outcome, name);

@@ -4,14 +4,12 @@
 //! By default 60 seeds, in `.ci/long` 400. `VEILSUM_SEEDS=10000 cargo test --release -p veilsum-proto --test protocol random_federations` runs more;
 //! `VEILSUM_SEED=4711` replays one, and a failure names its own.
 
-use std::{cell::RefCell, rc::Rc};
-
 use chacha20::{
     ChaCha20Rng,
     rand_core::{Rng, SeedableRng},
 };
 use veilsum_proto::Error;
-use veilsum_testkit::{crashes::*, federation::*, wire::*};
+use veilsum_testkit::{federation::*, wire::*};
 
 /// Words of the vectors are those of the kit; rounds are few, so that many federations fit into a test.
 const ROUNDS: u8 = 4;
@@ -63,11 +61,9 @@ fn federation(seed: u64, tally: &mut Tally) {
     while vanishing.len() < n / 3 && dice.one_in(4) {
         vanishing.push((dice.below(n as u64) as u16, dice.below(60) as usize));
     }
-    let seen = Rc::new(RefCell::new(Seen::default()));
-    let log = seen.clone();
+    w.watch();
     let mut frames = vec![0; n];
     w.hook = Box::new(move |wire| {
-        log.borrow_mut().see(wire);
         let number = &mut frames[usize::from(wire.site)];
         *number += 1;
         if vanishing.contains(&(wire.site, *number)) { Verdict::Vanish } else { Verdict::Pass }
@@ -89,8 +85,7 @@ fn federation(seed: u64, tally: &mut Tally) {
             Err(e) => panic!("round {r}: {e}; sites: {:?}", w.site_errors),
         }
     }
-    let seen = seen.borrow();
-    assert!(seen.broken.is_empty(), "{:?}", seen.broken);
+    assert_eq!(w.broken(), [""; 0]);
     let bad = w.site_errors.iter().find(|(_, e)| matches!(e, Error::Journal(_) | Error::ApiMisuse(_)));
     assert!(bad.is_none(), "{bad:?}");
     let passed = |c: &&Crash| w.boundaries[usize::from(c.site)] > c.boundary;

@@ -77,17 +77,9 @@ impl Cast {
         change: impl FnOnce(&mut Terms),
     ) -> Result<Cast, Failure> {
         let roster = loopback::roster_of(&identities, sites);
-        let mut terms = Terms {
-            roster: roster.hash(),
-            min_cohort: 3,
-            threshold: 0,
-            colluders: 0,
-            block_size: 0,
-            slots: 16,
-            max_rows: 64,
-            min_total_rows: 3,
-            application: work.to_bytes(),
-        };
+        let usual = loopback::default_terms(&[], work);
+        let mut terms =
+            Terms { roster: roster.hash(), min_cohort: 3, slots: 16, max_rows: 64, min_total_rows: 3, ..usual };
         change(&mut terms);
         let federation = Federation::new(roster, terms)?;
         Ok(Cast { identities, federation })

@@ -8,8 +8,7 @@
 //! the loop moves, and `sites` and `hub` what the parties do when it is their turn.
 
 use std::{
-    cmp::Reverse,
-    collections::BinaryHeap,
+    collections::BTreeMap,
     sync::{Arc, OnceLock},
     time::{Duration, Instant},
 };
@@ -23,12 +22,16 @@ use veilsum_proto::{
     journal::Record,
     message::Kind,
     plan::Terms,
+    policy::Asked,
     site::Site,
     suite::Hash,
 };
 
 pub use crate::kit::Kit;
-use crate::wire::{WORDS, sum, value};
+use crate::{
+    secrets::Ledger,
+    wire::{WORDS, sum, value},
+};
 
 mod hub;
 mod parts;
@@ -38,7 +41,7 @@ pub use parts::{
     Answer, Book, Crash, Fixed, Frame, HUB, Heard, Hook, Manner, Network, Notes, Reply, Told, Took, Total, Verdict,
     Wire, rng_of,
 };
-use parts::{Due, Happening, NETWORK};
+use parts::{Happening, NETWORK};
 
 /// The federation.
 pub struct World {
@@ -106,13 +109,15 @@ pub struct World {
     pub sites: Vec<Option<Site>>,
     /// The aggregator's process.
     pub aggregator: Aggregator,
+    /// What each site gave away, and what it was asked, where that is watched.
+    given: Vec<(Ledger, Vec<Asked>)>,
     rngs: Vec<ChaCha20Rng>,
     hub_rng: ChaCha20Rng,
     rng: ChaCha20Rng,
     now: u64,
     order: u64,
-    queue: BinaryHeap<Reverse<Due>>,
-    store: Vec<Option<Happening>>,
+    /// What can happen next: when, and in which order.
+    queue: BTreeMap<(u64, u64), Happening>,
     wake_at: Option<u64>,
     /// Events that [`World::until`] has looked at.
     looked_at: usize,
@@ -172,13 +177,13 @@ impl World {
             received: 0,
             sites,
             aggregator,
+            given: Vec::new(),
             rngs: (0..n as u16).map(|i| rng_of(seed, i)).collect(),
             hub_rng,
             rng: rng_of(seed, NETWORK),
             now: 0,
             order: 0,
-            queue: BinaryHeap::new(),
-            store: Vec::new(),
+            queue: BTreeMap::new(),
             wake_at: None,
             looked_at: 0,
         };
@@ -197,6 +202,16 @@ impl World {
         world.queue.clear();
         (0..n as u16).for_each(|i| world.tell_hub(aggregator::Input::Attached(i)));
         world
+    }
+
+    /// From now on, all that sites give away is entered.
+    pub fn watch(&mut self) {
+        self.given = vec![(Ledger::default(), Vec::new()); self.sites.len()];
+    }
+
+    /// What left sites that are watched and may never leave.
+    pub fn broken(&self) -> Vec<String> {
+        self.given.iter().flat_map(|(ledger, _)| ledger.broken(self.sites.len())).collect()
     }
 
     /// Lets what a closure gives arrive in place of every frame.
@@ -276,9 +291,8 @@ impl World {
     }
 
     fn schedule(&mut self, delay: u64, what: Happening) {
-        self.store.push(Some(what));
         self.order += 1;
-        self.queue.push(Reverse((self.now + delay, self.order, self.store.len() - 1)));
+        self.queue.insert((self.now + delay, self.order), what);
     }
 
     fn chance(&mut self, thousandths: u64) -> bool {
@@ -299,11 +313,11 @@ impl World {
     }
 
     fn step(&mut self) -> bool {
-        let Some(Reverse((at, _, index))) = self.queue.pop() else { return false };
+        let Some(((at, _), what)) = self.queue.pop_first() else { return false };
         self.now = self.now.max(at);
-        match self.store[index].take() {
-            Some(Happening::ToSite(i, bytes)) => self.tell_site(i, &bytes),
-            Some(Happening::ToAggregator(from, bytes)) if self.together => {
+        match what {
+            Happening::ToSite(i, bytes) => self.tell_site(i, &bytes),
+            Happening::ToAggregator(from, bytes) if self.together => {
                 let mut frames = vec![(from, bytes)];
                 while let Some(next) = self.next_to_hub(at) {
                     frames.push(next);
@@ -311,14 +325,11 @@ impl World {
                 let frames: Vec<(u16, &[u8])> = frames.iter().map(|(from, bytes)| (*from, &bytes[..])).collect();
                 self.tell_hub(aggregator::Input::Messages(&frames));
             }
-            Some(Happening::ToAggregator(from, bytes)) => {
-                self.tell_hub(aggregator::Input::Message { from, bytes: &bytes });
-            }
-            Some(Happening::Attach(i)) => self.tell_hub(aggregator::Input::Attached(i)),
-            Some(Happening::Detach(i)) => self.tell_hub(aggregator::Input::Detached(i)),
-            Some(Happening::Return(i)) => self.restore(i),
-            Some(Happening::Wake) => self.tell_hub(aggregator::Input::Tick),
-            None => {}
+            Happening::ToAggregator(from, bytes) => self.tell_hub(aggregator::Input::Message { from, bytes: &bytes }),
+            Happening::Attach(i) => self.tell_hub(aggregator::Input::Attached(i)),
+            Happening::Detach(i) => self.tell_hub(aggregator::Input::Detached(i)),
+            Happening::Return(i) => self.restore(i),
+            Happening::Wake => self.tell_hub(aggregator::Input::Tick),
         }
         self.drain_aggregator();
         self.now < TOO_LONG
@@ -353,10 +364,9 @@ impl World {
     pub fn ask(&mut self, query: &[u8], words: usize) -> Result<Total, Error> {
         self.asked.push((query.to_vec(), words));
         self.tell_hub(aggregator::Input::Ask { query: query.to_vec(), words });
-        match self.until(|e| matches!(e, Event::Total { .. }))? {
-            Event::Total { values, cohort, missing } => Ok((values, cohort, missing)),
-            _ => Err(Error::ApiMisuse("another event than the total")),
-        }
+        let total = self.until(|e| matches!(e, Event::Total { .. }))?;
+        let Event::Total { values, cohort, missing } = total else { unreachable!("it is a total") };
+        Ok((values, cohort, missing))
     }
 
     /// Says that no question follows, and delivers what is under way.
@@ -364,7 +374,7 @@ impl World {
         self.tell_hub(aggregator::Input::Close);
         self.drain_aggregator();
         let until = self.now + 1_000 + self.network.delay;
-        while self.queue.peek().is_some_and(|Reverse((at, _, _))| *at <= until) {
+        while self.queue.first_key_value().is_some_and(|((at, _), _)| *at <= until) {
             self.step();
         }
     }

@@ -10,7 +10,7 @@ use veilsum_proto::{
     journal::Record,
     message::{Kind, session},
     plan::Terms,
-    policy::{self, Asked, Policy, Request, Spent},
+    policy::{Asked, Request},
     release::{OwnBlock, Standing},
     roster::PartyId,
     site::{self, Site},
@@ -167,10 +167,8 @@ impl Hub {
     fn consents(&mut self, me: u16, asked: &Asked) -> Result<site::Input<'static>, Error> {
         let k = usize::from(me);
         let drawn = (self.drawn)(asked);
-        let request =
-            Request { before: self.fixed[k].as_ref(), drawn: drawn.as_deref(), agreed: true, ..Request::default() };
-        let policy = Policy { floor: self.kit.floor.clone(), ..Policy::default() };
-        let consent = policy::decide(&self.kit.terms, &policy, asked, &request, &Spent::default())?;
+        let request = Request { before: self.fixed[k].as_ref(), drawn: drawn.as_deref(), ..Request::default() };
+        let consent = self.kit.decide(asked, request)?;
         if self.remembers {
             self.fixed[k] = Some(asked.own.clone());
         }
@@ -256,12 +254,8 @@ impl Hub {
 
     /// Shows the members everybody's signatures; what they seal.
     pub fn certify(&mut self, hash: &Hash, accepted: &Accepted) -> Result<BTreeMap<u16, Sealed>, Error> {
-        let mut boxes = BTreeMap::new();
-        for to in accepted.keys() {
-            let frame = self.directory_certificate(hash, accepted, *to);
-            boxes.insert(*to, self.reply(*to, &frame)?.read());
-        }
-        Ok(boxes)
+        let sealed = |to: &u16| Ok((*to, self.reply(*to, &self.directory_certificate(hash, accepted, *to))?.read()));
+        accepted.keys().map(sealed).collect()
     }
 
     /// The frame that brings `to` its boxes.
@@ -304,12 +298,7 @@ impl Hub {
 
     /// Asks `to` and collects their masked vectors.
     pub fn ask(&mut self, deck: &Deck, ask: &Ask, to: &[u16]) -> Result<Round, Error> {
-        let (context, frame) = self.ask_frame(deck, ask);
-        let mut inputs = BTreeMap::new();
-        for s in to {
-            inputs.insert(*s, self.reply(*s, &frame)?.proof);
-        }
-        Ok(Round { context, cohort: ask.cohort.clone(), inputs })
+        asked(self, deck, ask, to).map(|(round, _)| round)
     }
 
     pub fn survivors(&self, round: &Round, alive: &[u16]) -> Vec<u8> {
@@ -326,13 +315,12 @@ impl Hub {
     /// Lets `alive` sign that they are the survivors.
     pub fn sign(&mut self, round: &Round, alive: &[u16], by: &[u16]) -> Result<BTreeMap<u16, Proof>, Error> {
         let frame = self.survivors(round, alive);
-        let mut signed = BTreeMap::new();
-        for s in by {
+        let signed = |s: &u16| {
             let reply = self.reply(*s, &frame)?;
             assert_eq!(reply.kind, Kind::ConsistencyCheck);
-            signed.insert(*s, reply.proof);
-        }
-        Ok(signed)
+            Ok((*s, reply.proof))
+        };
+        by.iter().map(signed).collect()
     }
 }
 

@@ -89,14 +89,13 @@ impl Kit {
             slots: self.terms.slots,
         }
     }
-}
 
-/// [`decide`] by the protocol's own floor alone, as if the operator had agreed to whatever is asked: for tests of the protocol, which
-/// have no application.
-///
-/// # Errors
-/// As [`decide`].
-pub fn decide_by_floor(terms: &Terms, floor: &Floor, asked: &Asked) -> Result<Consent, Error> {
-    let policy = Policy { floor: floor.clone(), ..Policy::default() };
-    decide(terms, &policy, asked, &Request { agreed: true, ..Request::default() }, &Spent::default())
+    /// What a site says to a question by the protocol's own floor alone, as if its operator had agreed to whatever is asked.
+    ///
+    /// # Errors
+    /// As [`decide`].
+    pub fn decide(&self, asked: &Asked, request: Request<'_>) -> Result<Consent, Error> {
+        let policy = Policy { floor: self.floor.clone(), ..Policy::default() };
+        decide(&self.terms, &policy, asked, &Request { agreed: true, ..request }, &Spent::default())
+    }
 }

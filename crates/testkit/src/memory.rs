@@ -4,7 +4,7 @@
 use std::{
     collections::{BTreeMap, BTreeSet},
     net::SocketAddr,
-    sync::{Arc, Mutex, PoisonError},
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
     time::Duration,
 };
 
@@ -22,10 +22,13 @@ use veilsum_proto::{
 /// Writes that may wait for a peer that does not read.
 const QUEUE: usize = 64;
 
+/// Who listens where, and who is let in there.
+type Ports = BTreeMap<SocketAddr, (PeerKey, Arc<Door>)>;
+
 /// The ports of one process: parties that share it reach each other.
 #[derive(Clone, Default)]
 pub struct Memory {
-    ports: Arc<Mutex<BTreeMap<SocketAddr, Listening>>>,
+    ports: Arc<Mutex<Ports>>,
     cut: Option<Arc<Cut>>,
 }
 
@@ -50,18 +53,19 @@ struct Cut {
 }
 
 impl Cut {
-    /// Whether a frame is the last thing that leaves the site, and arrives; none where it goes on.
+    /// Whether a frame is the last thing that leaves the site, and arrives, or leaves no more; none where it goes on.
     fn falls(&self, frame: &[u8]) -> Option<bool> {
         let mut inputs = self.inputs.lock().unwrap_or_else(PoisonError::into_inner);
-        match kind_of(frame)? {
-            Kind::MaskedInput => {
+        let here = match kind_of(frame) {
+            Some(Kind::MaskedInput) => {
                 inputs.extend(context_of(frame));
-                (inputs.len() == self.round + 1 && self.at != Point::BeforeUnmask)
-                    .then_some(self.at == Point::AfterInput)
+                self.at != Point::BeforeUnmask
             }
-            Kind::Unmask => (inputs.len() == self.round + 1 && self.at == Point::BeforeUnmask).then_some(false),
-            _ => None,
-        }
+            Some(Kind::Unmask) => self.at == Point::BeforeUnmask,
+            _ => false,
+        };
+        let falls = here && inputs.len() == self.round + 1;
+        (falls || *self.gone.borrow()).then_some(falls && self.at == Point::AfterInput)
     }
 }
 
@@ -72,12 +76,10 @@ impl Memory {
         let (inputs, gone) = (Mutex::default(), watch::channel(false).0);
         Memory { cut: Some(Arc::new(Cut { at, round: round as usize, inputs, gone })), ..self.clone() }
     }
-}
 
-#[derive(Clone)]
-struct Listening {
-    key: PeerKey,
-    door: Arc<Door>,
+    fn ports(&self) -> MutexGuard<'_, Ports> {
+        self.ports.lock().unwrap_or_else(PoisonError::into_inner)
+    }
 }
 
 impl Carrier for Memory {
@@ -88,15 +90,10 @@ impl Carrier for Memory {
         door: Arc<Door>,
     ) -> Pending<'a, Result<Box<dyn Port>, CarrierError>> {
         Box::pin(async move {
-            let mut ports = self.ports.lock().unwrap_or_else(PoisonError::into_inner);
-            let free = (1..=u16::MAX).map(|port| SocketAddr::new(at.ip(), port)).find(|at| !ports.contains_key(at));
-            let wanted = if at.port() == 0 { free } else { Some(at).filter(|at| !ports.contains_key(at)) };
-            let address = wanted.ok_or_else(|| CarrierError::Bind {
-                kind: "in-memory",
-                addr: at,
-                source: Arc::new(std::io::ErrorKind::AddrInUse.into()),
-            })?;
-            ports.insert(address, Listening { key: credentials.public_key(), door });
+            let mut ports = self.ports();
+            let free = (1..).map(|port| SocketAddr::new(at.ip(), port)).find(|at| !ports.contains_key(at));
+            let address = free.expect("a port");
+            ports.insert(address, (credentials.public_key(), door));
             Ok(Box::new(Open { memory: self.clone(), address }) as Box<dyn Port>)
         })
     }
@@ -114,9 +111,9 @@ impl Carrier for Memory {
                 return Err(CarrierError::NotAccepted);
             }
             let at = format!("{to}").parse().ok();
-            let port = at.and_then(|at| self.ports.lock().unwrap_or_else(PoisonError::into_inner).get(&at).cloned());
+            let port = at.and_then(|at| self.ports().get(&at).cloned());
             let nobody = || CarrierError::Unreachable { addr: to.clone(), waited: Duration::ZERO };
-            let Listening { key, door } = port.ok_or_else(nobody)?;
+            let (key, door) = port.ok_or_else(nobody)?;
             if key != *expected {
                 return Err(CarrierError::WrongServerKey(to.clone()));
             }
@@ -125,15 +122,24 @@ impl Carrier for Memory {
             if !door.lets_in(&peer) {
                 return Err(CarrierError::NotAccepted);
             }
-            let way = Arc::new(Way { closing: watch::channel(None).0, cut: self.cut.clone() });
-            let ((near_out, far_in), (far_out, near_in)) = (pipe(&way, self.cut.clone()), pipe(&way, None));
+            let way = Arc::new(Way(watch::channel(None).0));
+            if let Some(cut) = &self.cut {
+                let (mut gone, way) = (cut.gone.subscribe(), way.clone());
+                tokio::spawn(async move {
+                    if gone.wait_for(|gone| *gone).await.is_ok() {
+                        way.close(Closing::Done, "cut off");
+                    }
+                });
+            }
+            let ((to, far_from), (far_to, from)) = (mpsc::channel(QUEUE), mpsc::channel(QUEUE));
+            let (near, far) = (ends(&way, to, from, self.cut.clone()), ends(&way, far_to, far_from, None));
             let connection = way.clone();
             tokio::spawn(async move {
-                let opening: Pending<'static, Option<Bytes>> = Box::pin(async { Some((far_out, far_in)) });
+                let opening: Pending<'static, Option<Bytes>> = Box::pin(async { Some(far) });
                 door.admit(place, OPENING_TIMEOUT, async { Ok::<_, Refused>(Guest { peer, connection, opening }) })
                     .await;
             });
-            Ok(Link::new(way, key, (near_out, near_in), check))
+            Ok(Link::new(way, key, near, check))
         })
     }
 }
@@ -156,37 +162,23 @@ impl Port for Open {
 
 impl Drop for Open {
     fn drop(&mut self) {
-        self.memory.ports.lock().unwrap_or_else(PoisonError::into_inner).remove(&self.address);
+        self.memory.ports().remove(&self.address);
     }
 }
 
-/// A connection: why it is closed, once it is, and what may cut it.
-struct Way {
-    closing: watch::Sender<Option<String>>,
-    cut: Option<Arc<Cut>>,
-}
+/// A connection: why it is closed, once it is.
+struct Way(watch::Sender<Option<String>>);
 
 impl Way {
     async fn shut(&self) -> CarrierError {
-        let mut closed = self.closing.subscribe();
-        let cut = async {
-            match &self.cut {
-                Some(cut) => drop(cut.gone.subscribe().wait_for(|gone| *gone).await),
-                None => std::future::pending().await,
-            }
-        };
-        tokio::select! {
-            why = closed.wait_for(Option::is_some) => {
-                CarrierError::closed(&why.ok().and_then(|why| why.clone()).unwrap_or_default())
-            }
-            () = cut => CarrierError::closed("cut off"),
-        }
+        let why = self.0.subscribe().wait_for(Option::is_some).await.ok().and_then(|why| why.clone());
+        CarrierError::closed(&why.unwrap_or_default())
     }
 }
 
 impl Connection for Way {
     fn close(&self, _why: Closing, reason: &str) {
-        self.closing.send_replace(Some(reason.to_owned()));
+        self.0.send_replace(Some(reason.to_owned()));
     }
 
     fn closed(&self) -> Pending<'_, CarrierError> {
@@ -202,33 +194,27 @@ impl Connection for Way {
     }
 }
 
-fn pipe(way: &Arc<Way>, cut: Option<Arc<Cut>>) -> (Box<dyn Outgoing>, Box<dyn Incoming>) {
-    let (to, from) = mpsc::channel(QUEUE);
-    let out = Out { way: way.clone(), cut, to: Some(to) };
-    (Box::new(out), Box::new(In { way: way.clone(), from, rest: Vec::new() }))
+type Writes = mpsc::Sender<Vec<u8>>;
+
+/// Both directions of one end.
+fn ends(way: &Arc<Way>, to: Writes, from: mpsc::Receiver<Vec<u8>>, cut: Option<Arc<Cut>>) -> Bytes {
+    (Box::new(Out { way: way.clone(), cut, to: Some(to) }), Box::new(In { way: way.clone(), from, rest: Vec::new() }))
 }
 
 struct Out {
     way: Arc<Way>,
     cut: Option<Arc<Cut>>,
-    to: Option<mpsc::Sender<Vec<u8>>>,
+    to: Option<Writes>,
 }
 
 impl Outgoing for Out {
     fn write<'a>(&'a mut self, bytes: &'a [u8]) -> Pending<'a, Result<(), CarrierError>> {
         Box::pin(async {
             let Some(to) = &self.to else { return Err(CarrierError::closed("this end has finished sending")) };
-            if let Some(cut) = &self.cut {
-                let last = cut.falls(bytes);
-                if *cut.gone.borrow() || last == Some(false) {
-                    cut.gone.send_replace(true);
-                    return Err(CarrierError::closed("cut off"));
-                }
-                if last == Some(true) {
-                    let _ = to.send(bytes.to_vec()).await;
-                    cut.gone.send_replace(true);
-                    return Ok(());
-                }
+            if let Some((cut, arrives)) = self.cut.as_ref().and_then(|cut| Some((cut, cut.falls(bytes)?))) {
+                let _ = if arrives { to.send(bytes.to_vec()).await } else { Ok(()) };
+                cut.gone.send_replace(true);
+                return Err(CarrierError::closed("cut off"));
             }
             tokio::select! {
                 sent = to.send(bytes.to_vec()) => sent.map_err(|_| CarrierError::closed("the other end is gone")),

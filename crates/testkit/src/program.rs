@@ -165,21 +165,23 @@ pub fn start<S: AsRef<OsStr>>(args: &[S]) -> Running {
     launch(Command::new(binary()), args)
 }
 
-/// As [`start`], typed in this folder.
+/// The program behind these words of a shell. With a limit on its files it sees an error and no signal.
+fn shell(words: &str) -> Command {
+    let mut shell = Command::new("bash");
+    shell.args(["-c", &format!("trap '' XFSZ; {words} exec \"$0\" \"$@\"")]).arg(binary());
+    shell
+}
+
+/// As [`start`], typed in this folder, on a disk that may become full ([`Running::disk`]).
 pub fn start_in<S: AsRef<OsStr>>(folder: &Path, args: &[S]) -> Running {
-    // With a limit on its files ([`Running::disk`]) it sees an error and no signal.
-    let mut shell = Command::new("sh");
-    shell.args(["-c", "trap '' XFSZ; exec \"$0\" \"$@\""]).arg(binary()).current_dir(folder);
-    shell.envs(crate::faults::environment(folder));
+    let mut shell = shell("");
+    shell.current_dir(folder).envs(crate::faults::environment(folder));
     launch(shell, args)
 }
 
-/// A process none of whose files may grow beyond `bytes`, as on a disk that is full; it sees an error and no signal.
+/// A process none of whose files may grow beyond `bytes`, as on a disk that is full.
 pub fn start_limited<S: AsRef<OsStr>>(args: &[S], bytes: u64) -> Running {
-    let mut shell = Command::new("bash");
-    let script = format!("trap '' XFSZ; ulimit -f {}; exec \"$0\" \"$@\"", bytes / 1024);
-    shell.args(["-c", &script]).arg(binary());
-    launch(shell, args)
+    launch(shell(&format!("ulimit -f {};", bytes / 1024)), args)
 }
 
 /// The words of a party in one run of one plan, which [`one_run`] takes from here.

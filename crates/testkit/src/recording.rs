@@ -1,7 +1,5 @@
 //! An honest run written down, party by party, so that a site or the aggregator can be brought into any state of it
-//! again and then be told something else; and a ledger of all that a site gives away.
-
-use std::collections::{BTreeMap, BTreeSet};
+//! again and then be told something else.
 
 use chacha20::ChaCha20Rng;
 use veilsum_proto::{
@@ -10,17 +8,19 @@ use veilsum_proto::{
     identity::Identity,
     journal::Record,
     message::Kind,
-    policy::Asked,
+    policy::{Asked, Request},
     site::{self, Site},
     suite::Hash,
 };
 
-pub use crate::federation::{Heard, Told, rng_of};
 use crate::{
     federation::{HUB, Reply, Verdict, World},
     kit::Kit,
-    secrets::Secrets,
     wire::*,
+};
+pub use crate::{
+    federation::{Heard, Told, rng_of},
+    secrets::Ledger,
 };
 
 /// Kinds that an aggregator sends to a site.
@@ -73,10 +73,6 @@ pub struct Course {
     pub totals: Vec<(Vec<u64>, Vec<u16>)>,
 }
 
-fn aggregator_of(kit: &Kit, seed: u64) -> Aggregator {
-    Aggregator::new(kit.coordinator(), Millis(0), &mut rng_of(seed, HUB)).unwrap()
-}
-
 /// What the application of a site does with a question.
 fn manner(sites: u16, me: u16, asked: &Asked) -> Reply {
     match &asked.query[..] {
@@ -91,29 +87,13 @@ pub fn answer(kit: &Kit, me: u16, asked: &Asked) -> site::Input<'static> {
     if let Reply::Refuse(rule) = manner(kit.roster.sites.len() as u16, me, asked) {
         return site::Input::Refuse { context: asked.context, rule };
     }
-    let consent = crate::kit::decide_by_floor(&kit.terms, &kit.floor, asked).unwrap();
+    let consent = kit.decide(asked, Request::default()).unwrap();
     // Values of so long a vector are not worth their time.
     let value = |k| if asked.words > 1_000 { k as u64 } else { value(me, &asked.query, k) };
     site::Input::Contribute { consent, values: (0..asked.words).map(value).collect() }
 }
 
 impl Course {
-    /// What these sites signed as their inputs in this round.
-    pub fn inputs(&self, round: &Hash, alive: &[u16]) -> Vec<Hash> {
-        let input = |site: &u16| {
-            self.heard.iter().find_map(|(_, heard)| match heard {
-                Heard::Frame(from, bytes)
-                    if from == site && veilsum_proto::message::kind_of(bytes) == Some(Kind::MaskedInput) =>
-                {
-                    let p = parts(bytes);
-                    (p.context == *round).then_some(p.proof.rest)
-                }
-                _ => None,
-            })
-        };
-        alive.iter().filter_map(input).collect()
-    }
-
     /// Plays `questions` with `n` sites and decks of `slots`. Where `spoiled`, site 1 seals a box that site 2 cannot open.
     pub fn new(n: usize, slots: u16, seed: u64, questions: &[&[u8]], spoiled: bool) -> Course {
         let mut world = World::noted(n, seed, |t| t.slots = slots);
@@ -165,18 +145,16 @@ impl Course {
 
     /// The frames that the aggregator got, with their places.
     pub fn frames_from(&self, wanted: impl Fn(u16) -> bool) -> Vec<(usize, u16, &[u8])> {
-        let heard = self.heard.iter().enumerate();
-        heard
-            .filter_map(|(i, (_, h))| match h {
-                Heard::Frame(from, b) if wanted(*from) => Some((i, *from, &b[..])),
-                _ => None,
-            })
-            .collect()
+        let frames = self.heard.iter().enumerate().filter_map(|(i, (_, heard))| match heard {
+            Heard::Frame(from, bytes) => Some((i, *from, &bytes[..])),
+            _ => None,
+        });
+        frames.filter(|(_, from, _)| wanted(*from)).collect()
     }
 
     /// The aggregator after the first `steps` things it heard, with its events so far.
     pub fn aggregator_at(&self, steps: usize) -> Aggregator {
-        let mut hub = aggregator_of(&self.kit, self.seed);
+        let mut hub = Aggregator::new(self.kit.coordinator(), Millis(0), &mut rng_of(self.seed, HUB)).unwrap();
         for (now, heard) in &self.heard[..steps] {
             hear(&mut hub, heard, *now);
             while hub.poll().is_some() {}
@@ -205,39 +183,6 @@ pub fn events(hub: &mut Aggregator) -> Vec<Event> {
     std::iter::from_fn(|| hub.poll())
         .filter_map(|o| if let aggregator::Output::Event(e) = o { Some(e) } else { None })
         .collect()
-}
-
-/// A slot: deck and number.
-pub type Slot = (u32, u16);
-
-/// What one site gave away about whom: by value, whatever the message around it claims.
-#[derive(Default, Clone, PartialEq, Eq, Debug)]
-pub struct Ledger {
-    pub seeds: BTreeSet<(Slot, u16)>,
-    pub shares: BTreeSet<(Slot, u16)>,
-    /// Masked vectors by slot.
-    pub masked: BTreeMap<Slot, BTreeSet<Vec<u8>>>,
-}
-
-impl Ledger {
-    /// What holds whatever the aggregator says: never both keys of one party, one vector a slot, few seeds.
-    pub fn check(&self, most_seeds: usize, what: &str) {
-        let both: Vec<_> = self.seeds.intersection(&self.shares).collect();
-        assert!(both.is_empty(), "{what}: both keys of one party left the site: {both:?}");
-        for (slot, vectors) in &self.masked {
-            assert!(vectors.len() < 2, "{what}: two vectors left in slot {slot:?}");
-            let seeds = self.seeds.iter().filter(|(s, _)| s == slot).count();
-            assert!(seeds <= most_seeds, "{what}: {seeds} seeds left in slot {slot:?}");
-        }
-    }
-
-    /// Nothing that the honest run did not give away too.
-    pub fn within(&self, honest: &Ledger, what: &str) {
-        let more: Vec<_> = self.seeds.difference(&honest.seeds).collect();
-        assert!(more.is_empty(), "{what}: seeds too many: {more:?}");
-        let more: Vec<_> = self.shares.difference(&honest.shares).collect();
-        assert!(more.is_empty(), "{what}: shares too many: {more:?}");
-    }
 }
 
 /// One site that is told things, with all that leaves it in the ledger.
@@ -288,24 +233,19 @@ impl<'a> Victim<'a> {
     }
 
     pub fn hear(&mut self, bytes: &[u8]) -> Result<(), Error> {
-        let result = self.site.handle(site::Input::Message(bytes), &mut self.rng);
-        self.drain();
-        result
+        self.handle(site::Input::Message(bytes))
     }
 
     fn answer(&mut self) -> Result<(), Error> {
-        let Some(asked) = self.asked.last().cloned() else { return Ok(()) };
-        let result = self.site.handle(answer(&self.course.kit, self.me, &asked), &mut self.rng);
-        self.drain();
-        result
+        let answered = self.asked.last().map(|asked| answer(&self.course.kit, self.me, asked));
+        answered.map_or(Ok(()), |answer| self.handle(answer))
     }
 
     /// Its application will not answer what was asked last.
     pub fn refuse(&mut self) {
         let Some(asked) = self.asked.last() else { return };
         let refusal = site::Input::Refuse { context: asked.context, rule: Rule::Pol2 };
-        self.site.handle(refusal, &mut self.rng).expect("a site may always refuse");
-        self.drain();
+        self.handle(refusal).expect("a site may always refuse");
     }
 
     /// Its process ends and comes back from its journal.
@@ -314,7 +254,8 @@ impl<'a> Victim<'a> {
         self.site = back.expect("what a site wrote restores it");
     }
 
-    fn drain(&mut self) {
+    fn handle(&mut self, input: site::Input<'_>) -> Result<(), Error> {
+        let result = self.site.handle(input, &mut self.rng);
         self.left.clear();
         while let Some(output) = self.site.poll() {
             match output {
@@ -325,37 +266,7 @@ impl<'a> Victim<'a> {
                 site::Output::Event(_) => {}
             }
         }
-        for p in self.left.clone() {
-            self.enter(&p);
-        }
-    }
-
-    fn enter(&mut self, p: &Parts) {
-        let slot_of = |context: &Hash| self.asked.iter().rfind(|a| a.context == *context).map(|a| a.slot);
-        match p.kind {
-            Kind::MaskedInput => {
-                let slot = slot_of(&p.context).expect("an answer has a question");
-                self.ledger.masked.entry(slot).or_default().insert(p.rest.clone());
-            }
-            Kind::ConsistencyCheck => {
-                let (context, seeds) = p.read::<Check>();
-                let slot = slot_of(&context).expect("a signature has a question");
-                let secrets = Secrets::among(&self.journal, slot.0);
-                for (_, seed) in seeds {
-                    let of = secrets.members.iter().find(|m| secrets.round_seed(**m, slot.1, &context) == seed);
-                    self.ledger.seeds.insert((slot, *of.expect("a seed of this round")));
-                }
-            }
-            Kind::Unmask => {
-                // Its context is that of the survivors and their inputs; a release is of the question asked last.
-                let slot = self.asked.last().expect("a release has a question").slot;
-                let secrets = Secrets::among(&self.journal, slot.0);
-                for share in p.read::<Vec<[u8; 32]>>() {
-                    let of = secrets.members.iter().find(|m| secrets.share(**m, slot.1) == share);
-                    self.ledger.shares.insert((slot, *of.expect("a share of this slot")));
-                }
-            }
-            _ => {}
-        }
+        self.left.iter().for_each(|p| self.ledger.enter(p, &self.asked, &self.journal));
+        result
     }
 }

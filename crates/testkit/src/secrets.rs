@@ -1,25 +1,26 @@
-//! A site's secrets as its journal holds them, and the masks that follow from them.
+//! A site's secrets as its journal holds them, the masks that follow from them, and a ledger of all that a site gives away.
+
+use std::collections::{BTreeMap, BTreeSet};
 
 use serde::{Deserialize, Serialize};
-use veilsum_proto::{codec, journal::Record, suite::Hash, vectors_api as api};
+use veilsum_proto::{
+    codec,
+    journal::{Record, RecordKind},
+    message::Kind,
+    policy::Asked,
+    suite::Hash,
+    vectors_api as api,
+};
 
-use crate::hub::Hub;
-
-/// A journal entry, written a second time after section 12 of the specification.
-#[derive(Serialize, Deserialize)]
-enum Entry {
-    Chain { context: Hash, cohort: Option<Vec<u16>>, rounds: u32, opened: Option<Hash> },
-    Deck(Secrets),
-    Masked { context: Hash, deck: u32, slot: u16, cohort: Vec<u16>, words: u32, digest: Hash, rounds: u32 },
-    Checked { context: Hash, alive: Vec<u16>, inputs: Vec<Hash> },
-    Released { context: Hash, alive: Vec<u16>, inputs: Vec<Hash> },
-    Burned { context: Hash, deck: u32, slot: u16 },
-}
+use crate::{
+    hub::Hub,
+    wire::{Check, Parts},
+};
 
 /// Name, sites, what they are known by, versions.
 type Block = (Hash, Vec<u16>, Vec<Hash>, Vec<u32>);
 
-/// All that a site keeps secret of one deck.
+/// All that a site keeps secret of one deck, written a second time after section 12 of the specification.
 #[derive(Serialize, Deserialize)]
 pub struct Secrets {
     pub session: Hash,
@@ -48,12 +49,14 @@ impl Secrets {
 
     /// From a journal.
     pub fn among(journal: &[Record], deck: u32) -> Secrets {
-        let mut found =
-            journal.iter().filter_map(|r| match codec::decode("entry", &r.to_bytes(), usize::MAX).unwrap() {
-                Entry::Deck(d) if d.index == deck => Some(d),
-                _ => None,
-            });
-        found.next_back().expect("the deck is in the journal")
+        Secrets::find(journal, deck).expect("the deck is in the journal")
+    }
+
+    fn find(journal: &[Record], deck: u32) -> Option<Secrets> {
+        let decks = journal.iter().rev().filter(|r| r.kind() == RecordKind::Deck);
+        // Behind the number of the kind of entry.
+        let read = |r: &Record| codec::decode::<(u32, Secrets)>("entry", &r.to_bytes(), usize::MAX).unwrap().1;
+        decks.map(read).find(|found| found.index == deck)
     }
 
     fn place(&self, site: u16) -> usize {
@@ -102,4 +105,71 @@ pub fn without(masked: &[u64], masks: &[Mask]) -> Vec<u64> {
 /// Whether the bytes hold this secret.
 pub fn holds(bytes: &[u8], secret: &[u8; 32]) -> bool {
     bytes.windows(32).any(|w| w == secret)
+}
+
+/// A slot: deck and number.
+pub type Slot = (u32, u16);
+
+/// What one site gave away about whom: by value, whatever the message around it claims.
+#[derive(Default, Clone, PartialEq, Eq, Debug)]
+pub struct Ledger {
+    pub seeds: BTreeSet<(Slot, u16)>,
+    pub shares: BTreeSet<(Slot, u16)>,
+    /// Masked vectors by slot.
+    pub masked: BTreeMap<Slot, BTreeSet<Vec<u8>>>,
+}
+
+impl Ledger {
+    /// Enters what left a site that was asked all this and has this journal.
+    pub fn enter(&mut self, p: &Parts, asked: &[Asked], journal: &[Record]) {
+        let slot_of = |context| asked.iter().rfind(|a| a.context == context).expect("it was asked this").slot;
+        match p.kind {
+            Kind::MaskedInput => _ = self.masked.entry(slot_of(p.context)).or_default().insert(p.rest.clone()),
+            Kind::ConsistencyCheck => {
+                let (context, seeds) = p.read::<Check>();
+                let slot = slot_of(context);
+                for (_, seed) in seeds {
+                    let secrets = Secrets::among(journal, slot.0);
+                    let of = secrets.members.iter().find(|m| secrets.round_seed(**m, slot.1, &context) == seed);
+                    self.seeds.insert((slot, *of.expect("a seed of this round")));
+                }
+            }
+            Kind::Unmask => {
+                // Its context is that of the survivors and their inputs. The question is the last one, or came before it.
+                let of = |a: &Asked| {
+                    let secrets = Secrets::find(journal, a.slot.0).filter(|secrets| secrets.first <= a.slot.1)?;
+                    let owner = |share| secrets.members.iter().find(|m| secrets.share(**m, a.slot.1) == share);
+                    p.shares().into_iter().map(|share| Some((a.slot, *owner(share)?))).collect::<Option<Vec<_>>>()
+                };
+                self.shares.extend(asked.iter().rev().find_map(of).expect("shares of one slot"));
+            }
+            _ => {}
+        }
+    }
+
+    /// What never leaves, whatever the aggregator says, and did: both keys of one party, a second vector in a slot, many seeds.
+    pub fn broken(&self, most_seeds: usize) -> Vec<String> {
+        let both =
+            self.seeds.intersection(&self.shares).map(|of| format!("both keys of one party left the site: {of:?}"));
+        let slots = self.masked.iter().flat_map(|(slot, vectors)| {
+            let seeds = self.seeds.iter().filter(|(s, _)| s == slot).count();
+            let two = (vectors.len() > 1).then(|| format!("two vectors left in slot {slot:?}"));
+            two.into_iter().chain((seeds > most_seeds).then(|| format!("{seeds} seeds left in slot {slot:?}")))
+        });
+        both.chain(slots).collect()
+    }
+
+    /// Nothing left that never leaves.
+    pub fn check(&self, most_seeds: usize, what: &str) {
+        let broken = self.broken(most_seeds);
+        assert!(broken.is_empty(), "{what}: {broken:?}");
+    }
+
+    /// Nothing that the honest run did not give away too.
+    pub fn within(&self, honest: &Ledger, what: &str) {
+        let more: Vec<_> = self.seeds.difference(&honest.seeds).collect();
+        assert!(more.is_empty(), "{what}: seeds too many: {more:?}");
+        let more: Vec<_> = self.shares.difference(&honest.shares).collect();
+        assert!(more.is_empty(), "{what}: shares too many: {more:?}");
+    }
 }

@@ -11,15 +11,15 @@ use veilsum_proto::{
     identity::{Identity, from_hex},
     journal::Record,
     limits::MAX_BODY,
-    plan::{SignedTerms, Terms},
-    policy::{Asked, Floor},
+    plan::SignedTerms,
+    policy::{Asked, Floor, Request},
     release::{Answered, Member, Standing},
     roster::{PartyId, SignedRoster},
-    site::{self, Site, SiteConfig},
+    site::{self, Site},
     suite::Hash,
 };
 
-use crate::hub::rule;
+use crate::{hub::rule, kit::Kit};
 
 pub const SESSIONS: [&str; 8] = [
     "session_3",
@@ -155,10 +155,9 @@ impl Session {
 /// The parties of a session, as this crate plays them.
 pub struct Player {
     pub what: String,
+    kit: Kit,
     aggregator: Aggregator,
     sites: Vec<(Site, Draws, Option<Asked>)>,
-    terms: Arc<Terms>,
-    configs: Vec<SiteConfig>,
     now: u64,
     done: usize,
 }
@@ -171,44 +170,32 @@ impl Player {
     pub fn new(session: &Session) -> Player {
         let setting = &session.file["setting"];
         let name = setting["name"].as_str().expect("a name");
-        let identities: Vec<Arc<Identity>> =
-            list(&setting["identities"]).iter().map(|s| Arc::new(Identity::from_seed(&array(s)))).collect();
+        let identity = |seed| Arc::new(Identity::from_seed(&array(seed)));
         let signed: SignedRoster = codec::decode("roster", &hex(&setting["roster"]), MAX_BODY).unwrap();
         let roster = Arc::new(signed.verify().expect("a signed roster"));
         let signed: SignedTerms = codec::decode("plan", &hex(&setting["plan"]), MAX_BODY).unwrap();
         let terms = Arc::new(signed.verify(&roster).expect("a signed plan"));
+        // Sites accept the plan's blocks, however small.
+        let floor = Floor { contributors: if terms.block_size == 1 { 1 } else { 2 }, ..Floor::default() };
         let role = if setting["role"] == "Intermediary" { PartyId::Intermediary } else { PartyId::Coordinator };
-        let config = AggregatorConfig {
-            identity: identities[usize::from(role == PartyId::Intermediary)].clone(),
-            roster: roster.clone(),
-            terms: terms.clone(),
-            role,
-            timing: Timing { join: LONG, phase: LONG, grace: GRACE, resend: LONG },
-            slots: terms.slots,
-        };
-        let config_of = |identity: &Arc<Identity>| SiteConfig {
-            identity: identity.clone(),
-            roster: roster.clone(),
-            terms: terms.clone(),
-            floor: floor(&terms),
-            aggregator: role,
-        };
-        let configs: Vec<SiteConfig> = identities[2..].iter().map(config_of).collect();
-        let site = |i| {
-            let mut site = Site::new(config_of(&identities[i + 2])).unwrap();
+        let identities = list(&setting["identities"]).iter().map(identity).collect();
+        let kit = Kit { identities, roster, terms, floor, role };
+        let site = |i: usize| {
+            let mut site = Site::new(kit.site(i as u16)).unwrap();
             site.set_standing(standing(&setting["standings"][i]));
             (site, Draws::new(&format!("{name}/site {i}")), None)
         };
-        let sites = (0..configs.len()).map(site).collect();
+        let sites = (0..kit.roster.sites.len()).map(site).collect();
         let draws = &mut Draws::new(&format!("{name}/aggregator"));
-        let aggregator = Aggregator::new(config, Millis(0), draws).unwrap();
-        Player { what: name.to_owned(), aggregator, sites, terms, configs, now: 0, done: 0 }
+        let timing = Timing { join: LONG, phase: LONG, grace: GRACE, resend: LONG };
+        let aggregator = Aggregator::new(AggregatorConfig { timing, ..kit.coordinator() }, Millis(0), draws).unwrap();
+        Player { what: name.to_owned(), kit, aggregator, sites, now: 0, done: 0 }
     }
 
     /// A site comes back with these entries in its journal.
     pub fn restore(&mut self, i: usize, entries: &[Value]) -> Result<(), Error> {
         let records = entries.iter().map(|e| Record::from_bytes(&hex(e))).collect::<Result<Vec<_>, _>>()?;
-        self.sites[i].0 = Site::restore(self.configs.remove(i), records)?;
+        self.sites[i].0 = Site::restore(self.kit.site(i as u16), records)?;
         Ok(())
     }
 
@@ -228,17 +215,17 @@ impl Player {
 
     fn site(&mut self, i: usize, session: &Session, given: &Value) -> Vec<Value> {
         let (site, draws, asked) = &mut self.sites[i];
-        let result = if let Some(frame) = given.get("frame") {
-            site.handle(site::Input::Message(&session.frame(frame)), draws)
-        } else if let Some(rule) = given.get("refuse") {
-            let context = asked.as_ref().expect("a question").context;
-            site.handle(site::Input::Refuse { context, rule: rule.as_str().unwrap().parse().unwrap() }, draws)
-        } else {
-            let asked = asked.as_ref().expect("a question");
-            let consent =
-                crate::kit::decide_by_floor(&self.terms, &floor(&self.terms), asked).expect("its own question");
-            site.handle(site::Input::Contribute { consent, values: words_of(&hex(&given["contribute"])) }, draws)
+        let frame = given.get("frame").map(|frame| session.frame(frame));
+        let input = match (&frame, asked.as_ref(), given["refuse"].as_str()) {
+            (Some(frame), ..) => site::Input::Message(frame),
+            (_, Some(asked), Some(rule)) => site::Input::Refuse { context: asked.context, rule: rule.parse().unwrap() },
+            (_, asked, _) => {
+                let consent = self.kit.decide(asked.expect("a question"), Request::default());
+                let values = words_of(&hex(&given["contribute"]));
+                site::Input::Contribute { consent: consent.expect("its own question"), values }
+            }
         };
+        let result = site.handle(input, draws);
         let mut out = Vec::new();
         while let Some(output) = site.poll() {
             if let site::Output::Event(site::Event::Asked(a)) = &output {
@@ -252,22 +239,20 @@ impl Player {
     }
 
     fn hub(&mut self, session: &Session, given: &Value) -> Vec<Value> {
-        let now = Millis(self.now);
+        use aggregator::Input;
         let site = |key: &str| given.get(key).map(|v| number(v) as u16);
-        if let Some(i) = site("attached") {
-            self.aggregator.handle(aggregator::Input::Attached(i), now);
-        } else if let Some(i) = site("gone") {
-            self.aggregator.handle(aggregator::Input::Detached(i), now);
+        let frame = given.get("frame").map(|frame| session.frame(frame)).unwrap_or_default();
+        let input = match (site("attached"), site("gone"), site("from")) {
+            (Some(i), ..) => Input::Attached(i),
+            (_, Some(i), _) => Input::Detached(i),
+            (.., Some(from)) => Input::Message { from, bytes: &frame },
+            _ if given.get("close").is_some() => Input::Close,
+            _ => Input::Ask { query: hex(&given["ask"]["query"]), words: number(&given["ask"]["words"]) as usize },
+        };
+        self.aggregator.handle(input, Millis(self.now));
+        if site("gone").is_some() {
             self.now += GRACE;
-            self.aggregator.handle(aggregator::Input::Tick, Millis(self.now));
-        } else if let Some(from) = site("from") {
-            let bytes = session.frame(&given["frame"]);
-            self.aggregator.handle(aggregator::Input::Message { from, bytes: &bytes }, now);
-        } else if given.get("close").is_some() {
-            self.aggregator.handle(aggregator::Input::Close, now);
-        } else {
-            let (query, words) = (hex(&given["ask"]["query"]), number(&given["ask"]["words"]) as usize);
-            self.aggregator.handle(aggregator::Input::Ask { query, words }, now);
+            self.aggregator.handle(Input::Tick, Millis(self.now));
         }
         // What it keeps for itself is not part of the vectors.
         let kept = |o: &aggregator::Output| matches!(o, aggregator::Output::Persist(_));
@@ -287,55 +272,49 @@ pub fn standing(v: &Value) -> Standing {
     Standing { account, block, version: number(&v["version"]) as u32, answered }
 }
 
-/// A site that accepts the plan's blocks, however small.
-fn floor(terms: &Terms) -> Floor {
-    Floor { contributors: if terms.block_size == 1 { 1 } else { 2 }, ..Floor::default() }
-}
-
 fn site_output(output: &site::Output) -> Value {
+    use site::{Event, Output};
     match output {
-        site::Output::Persist(record) => json!({"persist": text(&record.to_bytes())}),
-        site::Output::Rewrite(records) => {
-            json!({"rewrite": records.iter().map(|r| text(&r.to_bytes())).collect::<Vec<_>>()})
-        }
-        site::Output::Send { bytes, .. } => json!({"send": text(bytes)}),
-        site::Output::Event(site::Event::DeckReady { index, members, threshold }) => {
+        Output::Persist(record) => json!({"persist": text(&record.to_bytes())}),
+        Output::Rewrite(records) => json!({"rewrite": records.iter().map(|r| text(&r.to_bytes())).collect::<Vec<_>>()}),
+        Output::Send { bytes, .. } => json!({"send": text(bytes)}),
+        Output::Event(Event::DeckReady { index, members, threshold }) => {
             json!({"deck_ready": {"index": index, "members": members, "threshold": threshold}})
         }
-        site::Output::Event(site::Event::Met { deck, members }) => {
+        Output::Event(Event::Met { deck, members }) => {
             let stated = |m: &Member| json!([m.site, m.standing.answered.number, text(&m.standing.answered.link.0)]);
             json!({"met": {"deck": deck, "members": members.iter().map(stated).collect::<Vec<_>>()}})
         }
-        site::Output::Event(site::Event::Asked(a)) => json!({"asked": {
+        Output::Event(Event::Asked(a)) => json!({"asked": {
             "context": text(&a.context.0), "deck": a.slot.0, "slot": a.slot.1, "cohort": a.cohort, "words": a.words,
             "query": text(&a.query), "rounds": a.rounds,
         }}),
-        site::Output::Event(site::Event::Opened { slot, directory, values, cohort }) => json!({"opened": {
+        Output::Event(Event::Opened { slot, directory, values, cohort }) => json!({"opened": {
             "deck": slot.0, "slot": slot.1, "directory": text(&directory.0), "words": text(&raw(values)),
             "cohort": cohort,
         }}),
-        site::Output::Event(site::Event::Released { slot, missing }) => {
+        Output::Event(Event::Released { slot, missing }) => {
             json!({"released": {"deck": slot.0, "slot": slot.1, "missing": missing}})
         }
-        site::Output::Event(site::Event::Undone { slot, certificate }) => {
+        Output::Event(Event::Undone { slot, certificate }) => {
             json!({"undone": {"deck": slot.0, "slot": slot.1, "certificate": text(&certificate.0)}})
         }
-        site::Output::Event(other) => panic!("an event that the vectors do not know: {other:?}"),
+        Output::Event(other) => panic!("an event that the vectors do not know: {other:?}"),
     }
 }
 
 fn hub_output(output: &aggregator::Output) -> Value {
-    use aggregator::Event;
+    use aggregator::{Event, Output};
     match output {
-        aggregator::Output::Persist(_) => Value::Null,
-        aggregator::Output::Send { to, bytes } => json!({"send": text(bytes), "to": to}),
-        aggregator::Output::Event(Event::DeckReady { index, members, threshold }) => {
+        Output::Persist(_) => Value::Null,
+        Output::Send { to, bytes } => json!({"send": text(bytes), "to": to}),
+        Output::Event(Event::DeckReady { index, members, threshold }) => {
             json!({"deck_ready": {"index": index, "members": members, "threshold": threshold}})
         }
-        aggregator::Output::Event(Event::Total { values, cohort, missing }) => {
+        Output::Event(Event::Total { values, cohort, missing }) => {
             json!({"total": {"words": text(&raw(values)), "cohort": cohort, "missing": missing}})
         }
-        aggregator::Output::Event(Event::Lost { site, why }) => {
+        Output::Event(Event::Lost { site, why }) => {
             let why = match why {
                 Loss::Gone => "gone".to_owned(),
                 Loss::Refused(rule) => format!("refused {rule}"),
@@ -346,11 +325,11 @@ fn hub_output(output: &aggregator::Output) -> Value {
             };
             json!({"lost": site, "why": why})
         }
-        aggregator::Output::Event(Event::WrongShare { holder, owner }) => {
+        Output::Event(Event::WrongShare { holder, owner }) => {
             json!({"wrong_share": {"holder": holder, "owner": owner}})
         }
-        aggregator::Output::Event(Event::TooLate(site)) => json!({"too_late": site}),
-        aggregator::Output::Event(Event::Failed(e)) => json!({"failed": rule(e)}),
-        aggregator::Output::Event(other) => panic!("an event that the vectors do not know: {other:?}"),
+        Output::Event(Event::TooLate(site)) => json!({"too_late": site}),
+        Output::Event(Event::Failed(e)) => json!({"failed": rule(e)}),
+        Output::Event(other) => panic!("an event that the vectors do not know: {other:?}"),
     }
 }

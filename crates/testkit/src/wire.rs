@@ -1,10 +1,12 @@
-//! The wire format, written a second time after sections 8 to 10 of the specification and apart from the product's, so that
-//! it is a test of the codec; and the numbers that sites answer with in tests.
+//! The messages, written a second time after sections 8 to 10 of the specification and apart from the product's, so that
+//! they are a test of the codec; and the numbers that sites answer with in tests.
 
 use serde::{Deserialize, Serialize, de::DeserializeOwned};
+/// A signed frame around any bytes at all.
+pub use veilsum_proto::message::frame_encoded as raw;
 use veilsum_proto::{
     codec,
-    identity::{Identity, Signature},
+    identity::Signature,
     kem::{Ciphertext, KemKey},
     message::{HEADER, Kind, kind_of},
     suite::{self, Hash},
@@ -146,20 +148,6 @@ impl Parts {
     pub fn read<T: Serialize + DeserializeOwned>(&self) -> T {
         codec::decode("test", &self.rest, usize::MAX).expect("an honest message")
     }
-}
-
-/// A signed frame around any bytes at all.
-pub fn raw(signer: &Identity, session: &Hash, kind: Kind, context: &Hash, rest: &[u8]) -> Vec<u8> {
-    let number = (kind as u16).to_le_bytes();
-    let digest = rest_digest(kind, rest);
-    let signature = signer.sign("frame", &[&session.0, &number, &context.0, &digest.0]);
-    let mut out = suite::VERSION.to_le_bytes().to_vec();
-    out.extend_from_slice(&number);
-    out.extend_from_slice(&((96 + rest.len()) as u32).to_le_bytes());
-    out.extend_from_slice(&context.0);
-    out.extend_from_slice(rest);
-    out.extend_from_slice(&signature.to_bytes());
-    out
 }
 
 pub fn deck_id(session: &Hash, open: &Open) -> Hash {

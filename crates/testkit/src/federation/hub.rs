@@ -1,6 +1,6 @@
 //! The aggregator of the federation in memory: what it is told and sends, and how another process takes its run up.
 
-use std::{cmp::Reverse, sync::Arc};
+use std::sync::Arc;
 
 use veilsum_proto::{
     aggregator::{self, Aggregator, Event, Millis},
@@ -102,14 +102,13 @@ impl World {
 
     /// The frame that reaches the aggregator next, where nothing else comes before it and it comes at this time.
     pub(super) fn next_to_hub(&mut self, at: u64) -> Option<(u16, Arc<Vec<u8>>)> {
-        let Reverse((next, _, index)) = self.queue.peek()?;
-        let (index, due) = (*index, *next == at);
-        if !due || !matches!(self.store[index], Some(Happening::ToAggregator(..))) {
-            return None;
-        }
-        self.queue.pop();
-        match self.store[index].take() {
-            Some(Happening::ToAggregator(from, bytes)) => Some((from, bytes)),
+        let next = self.queue.first_entry().filter(|next| next.key().0 == at)?;
+        match next.get() {
+            Happening::ToAggregator(from, bytes) => {
+                let frame = (*from, bytes.clone());
+                next.remove();
+                Some(frame)
+            }
             _ => None,
         }
     }

@@ -133,9 +133,6 @@ pub type Took = BTreeMap<Option<Kind>, Duration>;
 /// A total's words, the sites it covers, and those asked that it does not cover.
 pub type Total = (Vec<u64>, Vec<u16>, Vec<u16>);
 
-/// When, in which order, and where in the store.
-pub(super) type Due = (u64, u64, usize);
-
 pub(super) enum Happening {
     ToSite(u16, Arc<Vec<u8>>),
     ToAggregator(u16, Arc<Vec<u8>>),

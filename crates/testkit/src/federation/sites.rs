@@ -6,13 +6,14 @@ use veilsum_proto::{
     journal::Record,
     message::{Kind, kind_of, session},
     met::{Met, Talk},
-    policy::{self, Asked, Policy, Request, Spent},
+    policy::{Asked, Request},
     release::{Member, Standing, block_id},
-    site::{self, Site},
+    site::{self, Event, Output, Site},
     suite::Hash,
 };
 
 use super::{Book, Fixed, Happening, Reply, Told, Wire, World};
+use crate::wire::parts;
 
 impl World {
     pub(super) fn tell_site(&mut self, i: u16, bytes: &[u8]) {
@@ -53,14 +54,14 @@ impl World {
     fn dies(&mut self, site: u16) -> bool {
         let number = self.boundaries[usize::from(site)];
         self.boundaries[usize::from(site)] += 1;
-        let Some(crash) = self.crashes.iter().find(|c| c.site == site && c.boundary == number).copied() else {
-            return false;
-        };
-        self.kill(site, false);
-        if let Some(away) = crash.away {
+        let crash = self.crashes.iter().find(|c| c.site == site && c.boundary == number).copied();
+        if crash.is_some() {
+            self.kill(site, false);
+        }
+        if let Some(away) = crash.and_then(|crash| crash.away) {
             self.schedule(away.max(1), Happening::Return(site));
         }
-        true
+        crash.is_some()
     }
 
     /// What the application of a site holds before a run begins, from another run.
@@ -84,15 +85,13 @@ impl World {
     /// [LED-11]: whether the application goes on with these members.
     fn meets(&mut self, i: u16, deck: u32, members: &[Member]) -> bool {
         let (talk, met) = (self.talk(i), &mut self.books[usize::from(i)].met);
-        match met.check(&talk, members) {
-            Ok(()) => met.take(&talk, deck, (Met::all(members), &Met::list(members))),
-            Err(back) => {
-                let who = self.kit.roster.sites[usize::from(back.site)].name.clone();
-                self.site_errors.push((i, back.error(who)));
-                return false;
-            }
-        }
-        true
+        let Err(back) = met.check(&talk, members) else {
+            met.take(&talk, deck, (Met::all(members), &Met::list(members)));
+            return true;
+        };
+        let who = self.kit.roster.sites[usize::from(back.site)].name.clone();
+        self.site_errors.push((i, back.error(who)));
+        false
     }
 
     /// Shares have left for the total of the round under way.
@@ -118,10 +117,8 @@ impl World {
             return site::Input::Refuse { context: asked.context, rule };
         }
         let (kit, k) = (&self.kit, usize::from(i));
-        let request =
-            Request { before: self.fixed[k].as_ref().map(|fixed| &fixed.block), agreed: true, ..Request::default() };
-        let policy = Policy { floor: kit.floor.clone(), ..Policy::default() };
-        match policy::decide(&kit.terms, &policy, asked, &request, &Spent::default()) {
+        let before = self.fixed[k].as_ref().map(|fixed| &fixed.block);
+        match kit.decide(asked, Request { before, ..Request::default() }) {
             Ok(consent) => {
                 if self.remembers {
                     let by = self.fixed[k].take().map_or((asked.run, asked.slot), |fixed| fixed.by);
@@ -144,17 +141,20 @@ impl World {
 
     fn drain_site(&mut self, i: u16) {
         while let Some(output) = self.sites[usize::from(i)].as_mut().and_then(Site::poll) {
-            let effect = !matches!(output, site::Output::Event(_));
+            let effect = !matches!(output, Output::Event(_));
             if effect && self.dies(i) {
                 return;
             }
             match output {
-                site::Output::Persist(record) => self.journals[usize::from(i)].extend(self.keeps.then_some(record)),
-                site::Output::Rewrite(records) if self.keeps => self.journals[usize::from(i)] = records,
-                site::Output::Rewrite(_) => {}
-                site::Output::Send { bytes, discloses } => {
+                Output::Persist(record) => self.journals[usize::from(i)].extend(self.keeps.then_some(record)),
+                Output::Rewrite(records) if self.keeps => self.journals[usize::from(i)] = records,
+                Output::Rewrite(_) => {}
+                Output::Send { bytes, discloses } => {
                     let kind = kind_of(&bytes).expect("a site sends whole frames");
                     self.note(i, true, kind, &bytes);
+                    if let Some((ledger, asked)) = self.given.get_mut(usize::from(i)) {
+                        ledger.enter(&parts(&bytes), asked, &self.journals[usize::from(i)]);
+                    }
                     let wire = Wire { site: i, from_site: true, kind, bytes: &bytes, discloses: Some(discloses) };
                     let Some(frames) = self.passes(&wire, &bytes) else { return };
                     for bytes in frames {
@@ -162,13 +162,16 @@ impl World {
                         self.transmit(i, || Happening::ToAggregator(i, bytes.clone()));
                     }
                 }
-                site::Output::Event(site::Event::Met { deck, members }) => {
+                Output::Event(Event::Met { deck, members }) => {
                     if self.remembers && !self.meets(i, deck, &members) {
                         return self.kill(i, false);
                     }
                 }
-                site::Output::Event(site::Event::Released { .. }) => self.counts(i),
-                site::Output::Event(site::Event::Asked(asked)) => {
+                Output::Event(Event::Released { .. }) => self.counts(i),
+                Output::Event(Event::Asked(asked)) => {
+                    if let Some((_, before)) = self.given.get_mut(usize::from(i)) {
+                        before.push(asked.clone());
+                    }
                     let reply = (self.manner)(i, &asked);
                     if reply == Reply::Silence {
                         continue;
@@ -179,17 +182,17 @@ impl World {
                     let input = self.answers(i, &asked, reply);
                     self.feed_site(i, input, Some(Kind::MaskedInput));
                 }
-                site::Output::Event(site::Event::Undone { slot, .. }) => {
+                Output::Event(Event::Undone { slot, .. }) => {
                     let (k, run) = (usize::from(i), self.sites[usize::from(i)].as_ref().and_then(Site::run));
                     self.undone.push((i, slot));
                     if self.fixed[k].as_ref().is_some_and(|fixed| Some(fixed.by.0) == run && fixed.by.1 == slot) {
                         self.has_fixed(i, None);
                     }
                 }
-                site::Output::Event(site::Event::Opened { values, cohort, .. }) => {
+                Output::Event(Event::Opened { values, cohort, .. }) => {
                     self.opened.push((i, values, cohort));
                 }
-                site::Output::Event(_) => {}
+                Output::Event(_) => {}
             }
             if effect && self.dies(i) {
                 return;

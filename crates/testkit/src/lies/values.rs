@@ -1,9 +1,11 @@
-//! Lies about single values (a hash, a number, a list, proofs, boxes), and the messages that are made of them.
+//! A message changed in every field, whatever it is made of: its numbers, bytes, texts and lists are found in its form in JSON. What
+//! is no message of this kind any more is left out.
 
 use serde::{Serialize, de::DeserializeOwned};
-use veilsum_proto::{codec, identity::Signature, kem::Fixed, suite::Hash};
+use serde_json::{Value, json};
+use veilsum_proto::{codec, identity::from_hex, suite::Hash};
 
-use crate::wire::{Boxes, Ciphertexts, Parts, Proof};
+use crate::{vectors::text, wire::Parts};
 
 /// A changed message: its name, its context and what stands behind the context.
 pub type Lie = (String, Hash, Vec<u8>);
@@ -16,24 +18,17 @@ pub(super) struct Lies<T> {
 }
 
 impl<T: Clone + PartialEq + Serialize + DeserializeOwned> Lies<T> {
-    pub(super) fn of(p: &Parts) -> Lies<T> {
-        Lies { honest: p.read(), context: p.context, all: Vec::new() }
+    /// Every field changed, in a federation of `n` sites.
+    pub(super) fn of(p: &Parts, n: u16) -> Lies<T> {
+        let honest: T = p.read();
+        Lies { all: changes(&honest, n), honest, context: p.context }
     }
 
-    /// One change.
+    /// One change more.
     pub(super) fn put(&mut self, what: impl Into<String>, change: impl Fn(&mut T)) {
         let mut changed = self.honest.clone();
         change(&mut changed);
         self.all.push((what.into(), changed));
-    }
-
-    /// A field that becomes each of these.
-    pub(super) fn field<V>(&mut self, values: impl IntoIterator<Item = (String, V)>, set: impl Fn(&mut T, V)) {
-        for (what, value) in values {
-            let mut changed = self.honest.clone();
-            set(&mut changed, value);
-            self.all.push((what, changed));
-        }
     }
 
     /// Under the context of the honest message.
@@ -51,55 +46,91 @@ impl<T: Clone + PartialEq + Serialize + DeserializeOwned> Lies<T> {
     }
 }
 
-pub(super) fn flipped(h: &Hash) -> Hash {
-    let mut h = *h;
-    h.0[7] ^= 4;
-    h
-}
-
-pub(super) fn damaged(s: &Signature) -> Signature {
-    let mut bytes = s.to_bytes();
-    bytes[40] ^= 1;
-    Signature::from_bytes(&bytes)
-}
-
-/// Bytes of one length, changed.
-pub(super) fn bend<const N: usize>(bytes: &mut Fixed<N>, change: impl Fn(&mut [u8])) {
-    let mut all: [u8; N] = bytes.bytes().try_into().expect("so many");
-    change(&mut all);
-    *bytes = all.into();
-}
-
-/// Changes of a hash: nothing, another one.
-pub(super) fn hashes(name: &str, h: &Hash) -> [(String, Hash); 2] {
-    [(format!("{name} zero"), Hash::default()), (format!("{name} other"), flipped(h))]
-}
-
-/// Changes of a number: none, the most, one more, one less.
-macro_rules! numbers {
-    ($what:expr, $value:expr, $max:expr) => {
-        [("zero", 0), ("max", $max), ("one more", $value.wrapping_add(1)), ("one less", $value.wrapping_sub(1))]
-            .map(|(name, v)| (format!("{} {name}", $what), v))
+/// All changes of a value that leave it one of its type, in a federation of `n` sites.
+fn changes<T: Serialize + DeserializeOwned>(honest: &T, n: u16) -> Vec<(String, T)> {
+    let honest = serde_json::to_value(honest).expect("a form in JSON");
+    let read = |(what, value): (String, Value)| {
+        Some((what.trim_start_matches([':', ' ']).to_owned(), serde_json::from_value(value).ok()?))
     };
+    changed(&honest, n).into_iter().filter_map(read).collect()
 }
-pub(super) use numbers;
+
+/// Entries of a list that are looked into: all of a short one, which may be several fields, or the first and the last.
+fn looked_into(length: usize) -> Vec<usize> {
+    if length > 4 { vec![0, length - 1] } else { (0..length).collect() }
+}
+
+/// A value changed in each way, with the way to the place.
+fn changed(value: &Value, n: u16) -> Vec<(String, Value)> {
+    let at = |place: &dyn Fn(&mut Value) -> &mut Value, name: String| {
+        let inside = changed(place(&mut value.clone()), n).into_iter();
+        let put = |(what, new): (String, Value)| {
+            let mut whole = value.clone();
+            *place(&mut whole) = new;
+            (format!(" {name}{what}"), whole)
+        };
+        inside.map(put).collect::<Vec<_>>()
+    };
+    match value {
+        Value::Null => vec![(": there".into(), text(&[1; 32]))],
+        Value::Bool(_) => Vec::new(),
+        Value::Number(number) => numbers(number.as_u64().expect("a whole number"), n),
+        Value::String(said) => match from_hex(said).filter(|bytes| bytes.len() >= 32) {
+            Some(found) => bytes(&found, |bytes| text(&bytes)),
+            None => ["", "\u{1b}[31m", "a rule whose name is longer than any", "POL\n2", "\u{202e}LOP"]
+                .map(|text| (format!(": {text:?}"), json!(text)))
+                .into(),
+        },
+        Value::Object(fields) => fields.keys().flat_map(|key| at(&|v| &mut v[key], key.clone())).collect(),
+        Value::Array(list) => match serde_json::from_value::<Vec<u8>>(value.clone()) {
+            Ok(found) if found.len() >= 32 => bytes(&found, |bytes| json!(bytes)),
+            _ => {
+                let inside = looked_into(list.len()).into_iter().flat_map(|i| at(&|v| &mut v[i], i.to_string()));
+                lists(list, n).into_iter().chain(inside).collect()
+            }
+        },
+    }
+}
+
+fn numbers(x: u64, n: u16) -> Vec<(String, Value)> {
+    let near =
+        [("zero", 0), ("one more", x.wrapping_add(1)), ("one less", x.wrapping_sub(1)), ("a stranger's", n.into())];
+    let most = [("the most of 16 bits", u16::MAX.into()), ("of 32", u32::MAX.into()), ("of 64", u64::MAX)];
+    near.into_iter().chain(most).map(|(what, x)| (format!(": {what}"), json!(x))).collect()
+}
 
 /// A way to change a list, and what it is called.
 type Way<'a, T> = (&'a str, &'a dyn Fn(&mut Vec<T>));
 
-/// A list changed in each of these ways.
-fn ways<T: Clone>(name: &str, list: &[T], ways: &[Way<'_, T>]) -> Vec<(String, Vec<T>)> {
+fn ways<T: Clone, V>(list: &[T], ways: &[Way<'_, T>], form: impl Fn(Vec<T>) -> V) -> Vec<(String, V)> {
     let changed = |(what, way): &Way<'_, T>| {
         let mut list = list.to_vec();
         way(&mut list);
-        (format!("{name} {what}"), list)
+        (format!(": {what}"), form(list))
     };
     ways.iter().map(changed).collect()
 }
 
-/// Changes of a list: entries dropped, doubled, in another order.
-pub(super) fn lists<T: Clone>(name: &str, list: &[T]) -> Vec<(String, Vec<T>)> {
-    let all: [Way<'_, T>; 8] = [
+/// Keys, hashes, signatures, ciphertexts, boxes: other ones; and of those that may have any, of another length.
+pub(super) fn bytes<V>(bytes: &[u8], form: impl Fn(Vec<u8>) -> V) -> Vec<(String, V)> {
+    let last = bytes.len() - 1;
+    let all: [Way<'_, u8>; 9] = [
+        ("zeros", &|l| l.fill(0)),
+        ("ones", &|l| l.fill(0xff)),
+        ("a bit of the first byte", &|l| l[0] ^= 1),
+        ("a bit of the last byte", &|l| l[last] ^= 0x80),
+        ("empty", &|l| l.clear()),
+        ("cut", &|l| l.truncate(last)),
+        ("longer", &|l| l.push(0)),
+        ("one slot less", &|l| drop(l.drain(..32))),
+        ("one slot more", &|l| l.extend([0; 32])),
+    ];
+    ways(bytes, &all, form)
+}
+
+/// Entries dropped, doubled, in another order; of sites, or of what belongs to sites, also of somebody who is missing or a stranger.
+fn lists(list: &[Value], n: u16) -> Vec<(String, Value)> {
+    let all: [Way<'_, Value>; 8] = [
         ("empty", &|l| l.clear()),
         ("without the first", &|l| drop(l.remove(0))),
         ("without the last", &|l| drop(l.pop())),
@@ -109,100 +140,28 @@ pub(super) fn lists<T: Clone>(name: &str, list: &[T]) -> Vec<(String, Vec<T>)> {
         ("backwards", &|l| l.reverse()),
         ("one in place of the next", &|l| l[1] = l[0].clone()),
     ];
-    ways(name, list, &all[..[1, 5, 8][list.len().min(2)]])
-}
-
-/// Changes of a list of sites: also somebody who is not of it, and not of the roster.
-pub(super) fn sites(name: &str, list: &[u16], n: u16) -> Vec<(String, Vec<u16>)> {
-    let mut all = lists(name, list);
-    let with = [("a stranger", n), ("the largest number", u16::MAX)];
-    all.extend(with.map(|(what, site)| (format!("{name} with {what}"), [list, &[site]].concat())));
-    if let Some(missing) = (0..n).find(|s| !list.contains(s)) {
-        let mut with = [list, &[missing]].concat();
-        all.push((format!("{name} with a missing site"), with.clone()));
-        with.sort_unstable();
-        all.push((format!("{name} with a missing site in its place"), with));
+    let mut all = ways(list, &all[..[1, 5, 8][list.len().min(2)]], Value::Array);
+    // The site that an entry is about.
+    let site = |entry: &Value| if entry.is_array() { entry[0].as_u64() } else { entry.as_u64() };
+    if list.is_empty() || !list.iter().all(|entry| site(entry).is_some_and(|site| site < u64::from(n))) {
+        return all;
+    }
+    if list.len() > 1 && list[..2].iter().all(|entry| entry.as_array().is_some_and(|entry| entry.len() > 1)) {
+        let swapped = |l: &mut Vec<Value>| (l[0][1], l[1][1]) = (list[1][1].clone(), list[0][1].clone());
+        all.extend(ways(list, &[("contents swapped", &swapped)], Value::Array));
+    }
+    for other in (0..=u64::from(n)).chain([u16::MAX.into()]).filter(|of| list.iter().all(|e| site(e) != Some(*of))) {
+        let mut entry = list[0].clone();
+        *(if entry.is_array() { &mut entry[0] } else { &mut entry }) = json!(other);
+        let put = |l: &mut Vec<Value>| l.insert(l.partition_point(|e| site(e) < Some(other)), entry.clone());
+        all.extend(ways(list, &[(&format!("with {other}"), &put)], Value::Array));
+        all.extend(ways(list, &[(&format!("with {other} at the end"), &|l| l.push(entry.clone()))], Value::Array));
     }
     all
 }
 
-/// Changes of a list of proofs; of its last one, since the first may be the receiver's own, which it need not check.
-pub(super) fn proofs(name: &str, list: &[Proof]) -> Vec<(String, Vec<Proof>)> {
-    let mut all = lists(name, list);
-    if let Some(last) = list.len().checked_sub(1) {
-        all.extend(ways(
-            name,
-            list,
-            &[
-                ("of another message", &|l| l[last].rest = flipped(&l[last].rest)),
-                ("with a zero signature", &|l| l[last].signature = Signature::from_bytes(&[0; 64])),
-                ("with a damaged signature", &|l| l[last].signature = damaged(&l[last].signature)),
-            ],
-        ));
-    }
-    all
-}
-
-/// Ciphertexts as they travel either way.
-pub(super) fn ciphertexts(name: &str, list: &Ciphertexts, n: u16) -> Vec<(String, Ciphertexts)> {
-    let mut all = lists(name, list);
-    all.extend(ways(
-        &format!("{name}:"),
-        list,
-        &[
-            ("a stranger's number", &|l| l[0].0 = n),
-            ("the largest number", &|l| l.last_mut().unwrap().0 = u16::MAX),
-            ("one more of a stranger", &|l| l.push((n, l[0].1.clone()))),
-            ("contents swapped", &|l| (l[0].1, l[1].1) = (l[1].1.clone(), l[0].1.clone())),
-            ("one of zeros", &|l| bend(&mut l[0].1, |b| b.fill(0))),
-            ("one bit", &|l| bend(&mut l[0].1, |b| b[1_087] ^= 0x80)),
-        ],
-    ));
-    for site in (0..n).filter(|site| list.iter().all(|c| c.0 != *site)) {
-        let mut more = list.clone();
-        more.push((site, list[0].1.clone()));
-        more.sort_by_key(|c| c.0);
-        all.push((format!("{name}: one more of site {site}"), more));
-    }
-    all
-}
-
-/// Boxes as they travel either way.
-pub(super) fn boxes(name: &str, list: &Boxes, n: u16) -> Vec<(String, Boxes)> {
-    let mut all = lists(name, list);
-    all.extend(ways(
-        &format!("{name}:"),
-        list,
-        &[
-            ("a stranger's number", &|l| l[0].0 = n),
-            ("the largest number", &|l| l.last_mut().unwrap().0 = u16::MAX),
-            ("numbers swapped", &|l| (l[0].0, l[1].0) = (l[1].0, l[0].0)),
-            ("contents swapped", &|l| (l[0].1, l[1].1) = (l[1].1.clone(), l[0].1.clone())),
-            ("one empty", &|l| l[0].1.clear()),
-            ("one of zeros", &|l| l[0].1.fill(0)),
-            ("one bit of the first byte", &|l| l[0].1[0] ^= 1),
-            ("one bit of the tag", &|l| *l[0].1.last_mut().unwrap() ^= 0x80),
-            ("one cut", &|l| l[0].1.truncate(100)),
-            ("one longer", &|l| l[0].1.push(0)),
-            ("one slot less", &|l| drop(l[0].1.drain(..32))),
-            ("one slot more", &|l| l[0].1.extend([0; 32])),
-        ],
-    ));
-    all
-}
-
-/// The order of the scalar field: zero in disguise.
-pub(super) fn order() -> [u8; 32] {
-    let low = 27_742_317_777_372_353_535_851_937_790_883_648_493_u128;
-    let mut order = [0; 32];
-    order[..16].copy_from_slice(&low.to_le_bytes());
-    order[31] = 0x10;
-    order
-}
-
-/// Values for what is a scalar where it is honest.
-pub(super) fn scalars() -> [(&'static str, [u8; 32]); 4] {
-    let mut one = [0; 32];
-    one[0] = 1;
-    [("zero", [0; 32]), ("one", one), ("the group order", order()), ("all ones", [0xff; 32])]
+pub(super) fn flipped(h: &Hash) -> Hash {
+    let mut h = *h;
+    h.0[7] ^= 4;
+    h
 }

@@ -3,9 +3,15 @@
 use std::fs;
 
 use serde::{Serialize, de::DeserializeOwned};
-use veilsum_cluster::{Batch, Domain, Prepared, answer};
+use veilsum_cluster::{Batch, answer};
 use veilsum_node::{
-    agreed, app_messages, carrier, documents,
+    agreed,
+    app_messages::{
+        Aborted, CentreDistances, Count, CountReady, CountReply, CountRequest, Countersigned, Denied, Finished, Held,
+        Hello, JudgeReply, JudgeRequest, Welcome, clean, header_check,
+    },
+    carrier, documents,
+    files::{Existing, write_private},
     model::Model,
     plan::PlanSpec,
     question::{Question, SumBounds},
@@ -24,7 +30,10 @@ use veilsum_proto::{
     vectors_api,
 };
 
-use super::honest;
+use super::{
+    honest::{self, Federation},
+    machines::Program,
+};
 use crate::program::Folder;
 
 /// Decodes, and demands that what was accepted is canonical.
@@ -40,7 +49,7 @@ pub(super) fn header(bytes: &[u8]) {
         Ok((kind, length)) => {
             assert!(length <= kind.body_limit() && kind.body_limit() <= MAX_OPENING.max(MAX_DELIVERY_BODY));
             assert_eq!(kind_of(bytes), Some(kind));
-            assert_eq!(app_messages::header_check(head), Ok(length));
+            assert_eq!(header_check(head), Ok(length));
         }
         Err(_) => assert_eq!(kind_of(bytes), None),
     }
@@ -50,31 +59,22 @@ pub(super) fn header(bytes: &[u8]) {
 pub(super) fn message(bytes: &[u8]) {
     let Some((which, rest)) = bytes.split_first() else { return };
     let kind = Kind::ALL[usize::from(*which) % Kind::ALL.len()];
+    let limit = kind.body_limit();
     match kind {
-        Kind::Hello | Kind::Knock => drop(canonical::<app_messages::Hello>(rest, kind.body_limit())),
-        Kind::Welcome => drop(canonical::<app_messages::Welcome>(rest, kind.body_limit())),
-        Kind::Denied => {
-            drop(canonical::<app_messages::Denied>(rest, kind.body_limit()).map(|d| app_messages::clean(&d.why)))
-        }
-        Kind::CountReady => drop(canonical::<app_messages::CountReady>(rest, kind.body_limit())),
-        Kind::Count => drop(canonical::<app_messages::Count>(rest, kind.body_limit())),
-        Kind::CountRequest => drop(canonical::<app_messages::CountRequest>(rest, kind.body_limit())),
-        Kind::CountReply => drop(canonical::<app_messages::CountReply>(rest, kind.body_limit())),
-        Kind::Aborted => {
-            drop(canonical::<app_messages::Aborted>(rest, kind.body_limit()).map(|a| app_messages::clean(&a.why)))
-        }
-        Kind::JudgeRequest => drop(canonical::<app_messages::JudgeRequest>(rest, kind.body_limit())),
-        Kind::CentreDistances => drop(canonical::<app_messages::CentreDistances>(rest, kind.body_limit())),
-        Kind::Finished => {
-            drop(canonical::<app_messages::Finished>(rest, kind.body_limit()).map(|f| Model::from_bytes(&f.model)));
-        }
-        Kind::Countersigned => drop(canonical::<app_messages::Countersigned>(rest, kind.body_limit())),
-        Kind::JudgeReply => drop(canonical::<app_messages::JudgeReply>(rest, kind.body_limit()).map(|r| r.open())),
-        Kind::Held => {
-            if let Some(held) = canonical::<app_messages::Held>(rest, kind.body_limit()) {
-                answered(&held.batch);
-            }
-        }
+        Kind::Hello | Kind::Knock => drop(canonical::<Hello>(rest, limit)),
+        Kind::Welcome => drop(canonical::<Welcome>(rest, limit)),
+        Kind::Denied => drop(canonical::<Denied>(rest, limit).map(|d| clean(&d.why))),
+        Kind::CountReady => drop(canonical::<CountReady>(rest, limit)),
+        Kind::Count => drop(canonical::<Count>(rest, limit)),
+        Kind::CountRequest => drop(canonical::<CountRequest>(rest, limit)),
+        Kind::CountReply => drop(canonical::<CountReply>(rest, limit)),
+        Kind::Aborted => drop(canonical::<Aborted>(rest, limit).map(|a| clean(&a.why))),
+        Kind::JudgeRequest => drop(canonical::<JudgeRequest>(rest, limit)),
+        Kind::CentreDistances => drop(canonical::<CentreDistances>(rest, limit)),
+        Kind::Finished => drop(canonical::<Finished>(rest, limit).map(|f| Model::from_bytes(&f.model))),
+        Kind::Countersigned => drop(canonical::<Countersigned>(rest, limit)),
+        Kind::JudgeReply => drop(canonical::<JudgeReply>(rest, limit).map(|r| r.open())),
+        Kind::Held => canonical::<Held>(rest, limit).iter().for_each(|held| answered(&held.batch)),
         _ => {
             let core = vectors_api::decode(kind, rest).expect("every kind below Hello is the core's");
             assert!(core.is_none_or(|again| again == rest), "{kind:?} is not canonical");
@@ -85,7 +85,7 @@ pub(super) fn message(bytes: &[u8]) {
 type Sample = (u16, Vec<u64>, Option<[u8; 32]>, String, Vec<(u16, Vec<u8>)>, bool, Vec<Vec<f64>>, Result<i16, char>);
 
 pub(super) fn codec(bytes: &[u8]) {
-    drop(codec::decode::<Sample>("fuzz", bytes, MAX_BODY).map(|v| assert!(codec::encode(&v) == bytes)));
+    drop(canonical::<Sample>(bytes, MAX_BODY));
     drop(canonical::<Vec<Vec<Hash>>>(bytes, MAX_BODY));
     drop(canonical::<String>(bytes, 100));
 }
@@ -96,16 +96,14 @@ pub(super) fn record(bytes: &[u8]) {
     for r in &records {
         assert!(Record::from_bytes(&r.to_bytes()).is_ok_and(|again| again == *r), "an entry reads back as itself");
     }
-    drop(Site::restore(honest::federation().kit.site(0), records));
+    drop(Site::restore(honest::course().kit.site(0), records));
 }
 
 fn entries(bytes: &[u8]) -> impl Iterator<Item = &[u8]> {
-    let mut rest = bytes;
+    let mut program = Program(bytes);
     std::iter::from_fn(move || {
-        let (length, more) = rest.split_first_chunk::<2>()?;
-        let (entry, after) = more.split_at(usize::from(u16::from_le_bytes(*length)).min(more.len()));
-        rest = after;
-        Some(entry)
+        let length = program.short()?;
+        Some(program.bytes(length))
     })
 }
 
@@ -114,24 +112,16 @@ fn entries(bytes: &[u8]) -> impl Iterator<Item = &[u8]> {
 pub(super) fn journal<R: Entry + PartialEq>(bytes: &[u8]) {
     let Some((how, rest)) = bytes.split_first() else { return };
     let text = if how % 2 == 0 { rest.to_vec() } else { journal_of(rest) };
-    let folder = Folder::fresh();
     let session = suite::hash("fuzz", &[]);
-    let path = folder.0.join(format!("{}.{}", &session.to_string()[..16], R::ENDING));
-    fs::write(&path, &text).expect("the temporary folder can be written");
-    match Journal::<R>::open(&folder.0, &session) {
+    let name = format!("{}.{}", &session.to_string()[..16], R::ENDING);
+    let open = |folder: &Folder| Journal::<R>::open(&folder.0, &session);
+    let (folder, copy) = (Folder::fresh(), Folder::fresh());
+    fs::write(folder.0.join(&name), text).expect("the temporary folder can be written");
+    match open(&folder) {
         Err(damaged) => assert!(damaged.message.contains(" is damaged ("), "{damaged:?}"),
-        Ok((journal, records)) => {
-            drop(journal);
-            // A test beside this one may be starting a process, which holds the lock with us until its own program begins.
-            let opened = (0..500).find_map(|_| match Journal::<R>::open(&folder.0, &session) {
-                Err(failure) if failure.message.contains("in use") => {
-                    std::thread::sleep(std::time::Duration::from_millis(10));
-                    None
-                }
-                opened => Some(opened),
-            });
-            let (_, again) = opened.expect("the lock is free again").expect("what was read once reads again");
-            assert!(again == records);
+        Ok((_journal, records)) => {
+            fs::copy(folder.0.join(&name), copy.0.join(&name)).expect("a copy, which nobody has locked");
+            assert!(open(&copy).expect("what was read once reads again").1 == records);
         }
     }
 }
@@ -149,23 +139,19 @@ fn journal_of(bytes: &[u8]) -> Vec<u8> {
 }
 
 pub(super) fn terms(bytes: &[u8]) {
-    if let Some(signed) = canonical::<SignedTerms>(bytes, 2 * MAX_APPLICATION) {
-        let roster = &honest::federation().kit.roster;
-        let n = roster.sites.len();
-        let t = signed.terms.threshold_of(n, n);
-        assert!(t.is_err() || signed.terms.check(roster).is_err() || signed.terms.min_cohort >= 3);
-        if let Ok(terms) = signed.verify(roster) {
-            let work = PlanSpec::from_bytes(&terms.application);
-            drop(work.map(|w| agreed::prove(roster, &terms, &w)));
-        }
+    let Some(signed) = canonical::<SignedTerms>(bytes, 2 * MAX_APPLICATION) else { return };
+    let roster = &honest::federation().kit.roster;
+    let n = roster.sites.len();
+    let t = signed.terms.threshold_of(n, n);
+    assert!(t.is_err() || signed.terms.check(roster).is_err() || signed.terms.min_cohort >= 3);
+    if let Ok(terms) = signed.verify(roster) {
+        drop(PlanSpec::from_bytes(&terms.application).map(|w| agreed::prove(roster, &terms, &w)));
     }
 }
 
 pub(super) fn roster(bytes: &[u8]) {
-    let Some(signed) = canonical::<SignedRoster>(bytes, MAX_BODY) else { return };
-    if let Ok(roster) = signed.verify() {
-        assert!(roster.sites.len() >= 3, "a roster of too few passed");
-    }
+    let roster = canonical::<SignedRoster>(bytes, MAX_BODY).and_then(|signed| signed.verify().ok());
+    assert!(roster.is_none_or(|roster| roster.sites.len() >= 3), "a roster of too few passed");
 }
 
 pub(super) fn work(bytes: &[u8]) {
@@ -199,12 +185,7 @@ pub(super) fn documents(bytes: &[u8]) {
 pub(super) fn key(bytes: &[u8]) {
     let folder = Folder::fresh();
     let path = folder.0.join("k.key");
-    fs::write(&path, bytes).expect("the temporary folder can be written");
-    #[cfg(unix)]
-    {
-        use std::os::unix::fs::PermissionsExt;
-        fs::set_permissions(&path, fs::Permissions::from_mode(0o600)).expect("the file is ours");
-    }
+    write_private(&path, bytes, Existing::Replace).expect("the temporary folder can be written");
     if let Err(e) = documents::load_identity(&path) {
         // A seed that is only a little wrong must not be quoted.
         let text = e.to_string();
@@ -243,27 +224,23 @@ pub(super) fn model(bytes: &[u8]) {
 const MOST_WORDS: usize = 20_000;
 
 fn answered(batch: &Batch) {
-    let rows: &Prepared = &honest::federation().rows;
-    let domain: &Domain = &honest::federation().domain;
+    let Federation { rows, domain, .. } = honest::federation();
     if batch.check(domain).is_err() {
         return;
     }
     let blocks = batch.layout(domain).expect("a checked question has a layout");
     assert!(blocks.iter().all(|b| b.bound >= 0.0 && !b.bound.is_nan()), "a bound that is none");
     let words: usize = blocks.iter().map(|b| b.len).sum();
-    if words > MOST_WORDS {
-        return;
-    }
-    if let Ok(statistic) = answer(batch, rows) {
+    if words <= MOST_WORDS
+        && let Ok(statistic) = answer(batch, rows)
+    {
         assert_eq!(statistic.values.len(), words, "the answer has the length of its layout");
         assert!(statistic.values.iter().all(|v| v.is_finite()), "an answer that is no number");
     }
 }
 
 pub(super) fn batch(bytes: &[u8]) {
-    if let Ok(batch) = codec::decode::<Batch>("fuzz", bytes, MAX_QUERY) {
-        answered(&batch);
-    }
+    codec::decode::<Batch>("fuzz", bytes, MAX_QUERY).iter().for_each(answered);
 }
 
 pub(super) fn question(bytes: &[u8]) {
@@ -282,7 +259,7 @@ pub(super) fn question(bytes: &[u8]) {
 pub(super) fn carrier(bytes: &[u8]) {
     let Some((step, stream)) = bytes.split_first() else { return };
     let step = usize::from(*step).max(1);
-    let read = |step| carrier::read_stream(stream, step, app_messages::header_check);
+    let read = |step| carrier::read_stream(stream, step, header_check);
     let frames = read(step);
     assert_eq!(frames, read(usize::MAX), "how a stream is cut changes nothing");
     let whole: usize = frames.0.iter().map(Vec::len).sum();

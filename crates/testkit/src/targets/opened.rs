@@ -6,10 +6,13 @@ use std::sync::LazyLock;
 use veilsum_node::store::{Said, Told};
 use veilsum_proto::{codec, message::Kind, recompute::Documents, roster::PartyId, suite::Hash};
 
-use super::honest::{self, course};
+use super::{
+    honest::{Corpus, course, entry},
+    machines::{Program, put},
+};
 use crate::{
     recording::{Course, kind},
-    wire::{Parts, parts, raw},
+    wire::{parts, raw},
 };
 
 /// What was said in the recorded run, by whom.
@@ -43,14 +46,12 @@ fn key(c: &Course, by: PartyId) -> &veilsum_proto::identity::Identity {
 
 /// A frame of the run: its number, how it is changed, place (two bytes), length, bytes. Who spoke, the frame, whether it is
 /// as it was.
-fn shown<'a>(c: &Course, input: &mut &'a [u8]) -> Option<(PartyId, Vec<u8>, bool)> {
-    let (&[number, how, low, high, length], rest) = input.split_first_chunk::<5>()?;
-    let (with, rest): (&'a [u8], &'a [u8]) = rest.split_at(usize::from(length).min(rest.len()));
-    *input = rest;
+fn shown(c: &Course, program: &mut Program<'_>) -> Option<(PartyId, Vec<u8>, bool)> {
+    let (number, how, at, length) = (program.byte()?, program.byte()?, program.short()?, program.byte()?);
+    let with = program.bytes(length.into());
     let all = &spoken().frames;
     let (by, honest) = &all[usize::from(number) % all.len()];
     let mut bytes = honest.clone();
-    let at = usize::from(u16::from_le_bytes([low, high]));
     match how % 3 {
         // As it came, or with other bytes under a signature that was not on them.
         0 => {
@@ -60,14 +61,9 @@ fn shown<'a>(c: &Course, input: &mut &'a [u8]) -> Option<(PartyId, Vec<u8>, bool
         }
         // With other bytes that its sender signed; all that was behind them stays, or is cut off.
         cut => {
-            let Parts { kind, context, mut rest, .. } = parts(honest);
-            let at = at % (rest.len() + 1);
-            rest.resize(rest.len().max(at + with.len()), 0);
-            rest[at..at + with.len()].copy_from_slice(with);
-            if cut == 2 {
-                rest.truncate(at + with.len());
-            }
-            bytes = raw(key(c, *by), &c.session, kind, &context, &rest);
+            let mut p = parts(honest);
+            put(&mut p.rest, at, with, cut == 2);
+            bytes = raw(key(c, *by), &c.session, p.kind, &p.context, &p.rest);
         }
     }
     let same = bytes == *honest;
@@ -78,10 +74,10 @@ fn shown<'a>(c: &Course, input: &mut &'a [u8]) -> Option<(PartyId, Vec<u8>, bool
 pub(super) fn frames(bytes: &[u8]) {
     let c = course();
     let documents = Documents { roster: &c.kit.roster, terms: &c.kit.terms };
-    let mut input = bytes;
+    let mut program = Program(bytes);
     // The raw bytes themselves are nobody's.
     assert!(documents.asked(&spoken().directory, bytes).is_err());
-    let (Some(one), Some(other)) = (shown(c, &mut input), shown(c, &mut input)) else { return };
+    let (Some(one), Some(other)) = (shown(c, &mut program), shown(c, &mut program)) else { return };
     let blamed = |what: &str, culprit: PartyId, of: &[&(PartyId, Vec<u8>, bool)]| {
         assert!(
             of.iter().any(|(by, _, same)| *by == culprit && !same),
@@ -102,23 +98,17 @@ pub(super) fn frames(bytes: &[u8]) {
     }
 }
 
-/// Honest inputs: target, name, bytes.
-pub(super) fn corpus() -> Vec<(&'static str, String, Vec<u8>)> {
-    let mut all = Vec::new();
+/// A question and its opening, as they were and with a lie; and a transcript of them, whole and torn.
+pub(super) fn corpus(all: &mut Corpus) {
     let frames = &spoken().frames;
-    let at = |wanted: Kind, from: usize| {
-        let found = frames.iter().enumerate().skip(from).find(|(_, (_, b))| kind(b) == wanted);
-        found.expect("it was said in the run").0
-    };
-    let (ask, opening) = (at(Kind::Ask, 0), at(Kind::Opening, 0));
-    let plain = |n: usize| [n as u8, 0, 0, 0, 0];
-    all.push(("opened", "opened".into(), [plain(ask), plain(opening)].concat()));
-    let lie = [opening as u8, 1, 8, 0, 1, 0xff];
-    all.push(("opened", "a-lie".into(), [&plain(ask)[..], &lie].concat()));
+    let at = |wanted: Kind| frames.iter().position(|(_, b)| kind(b) == wanted).expect("it was said in the run");
+    let (ask, opening) = (at(Kind::Ask), at(Kind::Opening));
+    let honest = [ask as u8, 0, 0, 0, 0];
+    all.push(("opened", "opened".into(), [honest, [opening as u8, 0, 0, 0, 0]].concat()));
+    all.push(("opened", "a-lie".into(), [&honest[..], &[opening as u8, 1, 8, 0, 1, 0xff]].concat()));
     let said = |n: usize| Told::Said(Said { directory: spoken().directory, frame: frames[n].1.clone() });
-    let told = |told: Told| honest::entry(&codec::encode(&told));
-    let round = [told(Told::Counted(vec![0, 1, 2])), told(said(ask)), told(said(opening))].concat();
-    all.push(("transcript", "one-round".into(), [&[1], &round[..]].concat()));
+    let told = [Told::Counted(vec![0, 1, 2]), said(ask), said(opening)];
+    let round: Vec<u8> = told.iter().flat_map(|told| entry(&codec::encode(told))).collect();
     all.push(("transcript", "torn".into(), [&[1], &round[..round.len() - 100]].concat()));
-    all
+    all.push(("transcript", "one-round".into(), [&[1], &round[..]].concat()));
 }
