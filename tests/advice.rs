@@ -3,34 +3,14 @@
 
 use crate::source::product;
 
-/// Where a larger number protects less.
-const LESS_BY_MORE: [&str; 10] = [
-    "max_rows",
-    "min_total_rows",
-    "epsilon",
-    "delta",
-    "budget",
-    "step_bits",
-    "max_rounds_in_all",
-    "max_runs",
-    "rounds_in_all",
-    "max_epsilon",
-];
-/// Where a smaller number protects less.
-const LESS_BY_LESS: [&str; 10] = [
-    "min_sites",
-    "min_cohort",
-    "colluders",
-    "threshold",
-    "contributors",
-    "records",
-    "min_rows",
-    "min_total_rows",
-    "block_size",
-    "change",
-];
-const MORE: [&str; 8] = ["larger", "higher", "raise", "increase", "more", "greater", "bigger", "finer"];
-const LESS: [&str; 7] = ["smaller", "lower", "fewer", "reduce", "less", "decrease", "drop"];
+/// Where a larger number protects less, and the words for one.
+const LESS_BY_MORE: &str =
+    "max_rows min_total_rows epsilon delta budget step_bits max_rounds_in_all max_runs rounds_in_all max_epsilon";
+const MORE: &str = "larger higher raise increase more greater bigger finer";
+/// Where a smaller number protects less, and the words for one.
+const LESS_BY_LESS: &str =
+    "min_sites min_cohort colluders threshold contributors records min_rows min_total_rows block_size change";
+const LESS: &str = "smaller lower fewer reduce less decrease drop";
 /// What a message does not offer in any form.
 const NEVER: [&str; 7] = [
     "let the coordinator judge",
@@ -56,10 +36,9 @@ fn weakening(text: &str) -> Option<String> {
         let words: Vec<String> = clause.split(' ').map(name).filter(|word| !["a", "the"].contains(&&**word)).collect();
         words.windows(2).find_map(|pair| {
             let [how, what] = pair else { return None };
-            let (how, what) = (&&**how, &&**what);
-            let weaker =
-                MORE.contains(how) && LESS_BY_MORE.contains(what) || LESS.contains(how) && LESS_BY_LESS.contains(what);
-            weaker.then(|| format!("{how} {what}"))
+            let among = |words: &str, word: &str| words.split(' ').any(|known| known == word);
+            let both = |words, names| among(words, how) && among(names, what);
+            (both(MORE, LESS_BY_MORE) || both(LESS, LESS_BY_LESS)).then(|| format!("{how} {what}"))
         })
     })
 }

@@ -8,11 +8,9 @@ use veilsum_node::{
     loopback::LoopbackRun,
     question::Question,
 };
-use veilsum_proto::{
-    message::{Kind, kind_of},
-    plan::SignedTerms,
-};
+use veilsum_proto::message::{Kind, kind_of};
 use veilsum_testkit::{
+    cast::Cast,
     in_process::{federate, federate_under, made_up, max_difference, prepared, replay},
     memory::Point,
     program::Folder,
@@ -117,22 +115,12 @@ fn noi_3_too_few_survivors_open_nothing() {
 #[test]
 fn pln_7_a_change_of_noise_breaks_the_signature() {
     let folder = Folder::fresh();
-    let work = work(50.0);
-    let (roster, identity) = support_roster();
-    let terms = veilsum_proto::plan::Terms {
-        roster: roster.hash(),
-        min_cohort: 5,
-        threshold: 0,
-        colluders: 0,
-        block_size: 0,
-        slots: 16,
-        max_rows: 256,
-        min_total_rows: 7,
-        application: work.to_bytes(),
-    };
-    let signed: SignedTerms = terms.sign(&roster, &identity).unwrap();
-    let path = folder.0.join("plan.toml");
-    write_plan(&path, &signed).unwrap();
+    let cast = Cast::new(&work(50.0), &["one", "two", "three", "four", "five"], |terms| {
+        (terms.min_cohort, terms.max_rows, terms.min_total_rows) = (5, 256, 7);
+    });
+    let Cast { identities, federation } = cast.unwrap();
+    let (roster, path) = ((*federation.roster).clone(), folder.0.join("plan.toml"));
+    write_plan(&path, &(*federation.terms).clone().sign(&roster, &identities[0]).unwrap()).unwrap();
     let load = || veilsum_node::documents::load_plan(&path, &roster);
     let federation = Federation::new(roster.clone(), load().unwrap()).unwrap();
     let promise = Privacy::of(&federation.work, &federation.form().unwrap()).expect("noise");
@@ -147,17 +135,4 @@ fn pln_7_a_change_of_noise_breaks_the_signature() {
     }
     let without: Vec<&str> = text.split("[method.noise").collect();
     assert_eq!(without.len(), 2, "{text}");
-}
-
-fn support_roster() -> (veilsum_proto::roster::Roster, veilsum_proto::identity::Identity) {
-    use veilsum_proto::{identity::Identity, roster::Member, roster::Roster};
-    let id = |n: u8| Identity::from_seed(&[n; 32]);
-    let member = |n: u8, name: String, address: &str| Member { name, key: id(n).public(), address: address.into() };
-    let roster = Roster {
-        name: "noise".into(),
-        coordinator: member(1, "hub".into(), "127.0.0.1:7700"),
-        intermediary: member(2, "counter".into(), "127.0.0.1:7701"),
-        sites: (0..SIZES.len() as u8).map(|i| member(i + 3, format!("site-{i}"), "")).collect(),
-    };
-    (roster, id(1))
 }
