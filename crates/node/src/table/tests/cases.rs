@@ -128,7 +128,7 @@ fn whole_case(all: &toml::Table, case: &toml::Value) -> toml::Table {
     let mut case = case.as_table().expect("a case").clone();
     let Some(like) = case.remove("like") else { return case };
     let mut whole = whole_case(all, &all[like.as_str().expect("a name")]);
-    whole.retain(|key, _| !["reads", "refuses", "told"].contains(&&*key));
+    whole.retain(|key, _| !["reads", "refuses", "told"].contains(&key));
     let rows = whole.remove("rows").into_iter().chain(case.remove("rows"));
     let rows: toml::Table = rows.flat_map(|rows| rows.as_table().expect("rules").clone()).collect();
     whole.extend(case);
