@@ -317,7 +317,7 @@ fn every_method_makes_a_plan_that_says_what_it_asks() {
     let w = Place::ready();
     for (options, method, said) in [
         ("--method fcm --k 2..5 --set restarts=2 --set elbow=true", "fcm", vec!["restarts = 2", "elbow = true"]),
-        ("--method ffcm-avg1 --k 3 --set powers=false", "ffcm-avg1", vec!["seeding.uniform]", "powers = false"]),
+        ("--method ffcm-avg1 --k 3 --set powers=false", "ffcm-avg1", vec!["seeding.candidates]", "powers = false"]),
         ("--method fedfcm --k 2..9 --set local_k=6", "ffcm-avg2", vec!["most = 6"]),
         ("--method fkm --k 3 --set min_group=5 --set finish=10", "fkm", vec!["min_rows = 5", "finish = 10"]),
         ("--method kmeans --k 3 --set judge=intermediary", "kmeans", vec!["judge = \"intermediary\""]),

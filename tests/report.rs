@@ -31,7 +31,7 @@ fn a_run_leaves_a_page_that_asks_for_nothing_and_the_command_makes_it_again() {
     demo(&folder, &["--k", "2..4", "--set", "choose=xie-beni"]);
     let page = read(folder.path("out/report.html"));
     for part in [
-        "2 groups of similar rows",
+        "2 clusters were computed",
         "What was given away",
         "How many groups",
         "Who took part",
@@ -45,7 +45,7 @@ fn a_run_leaves_a_page_that_asks_for_nothing_and_the_command_makes_it_again() {
     }
     assert!(page.contains("&lt;b&gt;b&lt;/b&gt;"));
     let told = veilsum(&["report", &folder.path("out")]).expect(0).text();
-    assert!(told.starts_with("2 groups of similar rows") && told.contains("report.html"), "{told}");
+    assert!(told.starts_with("2 clusters were computed") && told.contains("report.html"), "{told}");
     assert!(read(folder.path("out/report.html")).contains("becomes readable is a total over"));
     // Documents in the current folder are found as well.
     for document in ["plan.toml", "roster.toml"] {

@@ -14,7 +14,7 @@ const SIZES: [usize; 3] = [40, 55, 61];
 const SITES: [&str; 3] = ["site-1", "site-2", "site-3"];
 const LIMIT: Duration = Duration::from_secs(120);
 const QUICK: [&str; 6] = ["--phase-timeout", "6", "--grace", "1", "--join-timeout", "60"];
-const PLAN: [&str; 2] = ["--set=epsilon=0.005", "--set=max_rounds=12"];
+const PLAN: [&str; 3] = ["--set=epsilon=0.005", "--set=max_rounds=12", "--set=init=uniform"];
 
 fn federation() -> Parties {
     Parties::new(&SIZES, &PLAN)

@@ -5,13 +5,13 @@ use std::path::Path;
 use clap::Args;
 use veilsum_cluster::{
     Algorithm, Centres, Clusters, Recipe, Scaling,
-    algorithm::{ALGORITHMS, About, Options},
+    algorithm::{ALGORITHMS, About, Options, usual_fuzzifier},
     method::{Candidates, Choice, DaviesBouldin, LocalRange, Pick, Scale, Seeding, Validity},
     privacy::{DEFAULT_RHO, Noise, Unit},
     sampling::Sampling,
 };
 use veilsum_node::{
-    columns::names,
+    columns::{dimensions, names},
     documents::Federation,
     dp::Privacy,
     error::Failure,
@@ -111,14 +111,13 @@ impl Choices<'_> {
         }
     }
 
-    /// Where first centres come from: under noise no start is tried again, and from random centres some groups have no rows.
+    /// Where first centres come from: from random ones some groups have no rows.
     ///
     /// # Errors
     /// A [`Failure`] that names the file of first centres.
     pub(crate) fn seeding(&self) -> Result<Seeding, Failure> {
         let seed = self.seed();
-        let usual = !self.describes() && (self.noisy() || !self.algorithm(1).traits().shares_rows);
-        Ok(match self.set.init.as_deref().unwrap_or(if usual { "totals" } else { "uniform" }) {
+        Ok(match self.set.init.as_deref().unwrap_or(if self.describes() { "uniform" } else { "totals" }) {
             "uniform" => Seeding::Uniform { seed },
             "totals" => Seeding::Candidates(Candidates::usual(seed)),
             file => {
@@ -149,7 +148,7 @@ impl Choices<'_> {
     fn options(&self, rounds: u32) -> Options {
         let set = &self.set;
         Options {
-            m: set.m.unwrap_or(2.0),
+            m: self.fuzzifier(),
             epsilon: set.epsilon.or(self.noisy().then_some(0.0)),
             max_rounds: set.max_rounds.unwrap_or(rounds),
             local_steps: set.local_steps,
@@ -162,6 +161,12 @@ impl Choices<'_> {
             similarity: set.similarity.unwrap_or(1.0),
             bins: set.bins.unwrap_or(16),
         }
+    }
+
+    /// The fuzzifier; one that is not said follows from columns and expected rows.
+    fn fuzzifier(&self) -> f64 {
+        let rows = if self.noisy() { self.expected_rows } else { 0 };
+        self.set.m.unwrap_or_else(|| usual_fuzzifier(dimensions(&self.columns.0, &self.columns.1), rows))
     }
 
     /// The noise of a plan as it usually is, if there is any.
@@ -235,7 +240,7 @@ impl Choices<'_> {
                 validity: Validity {
                     full: hard || indices != IndexSet::Basic,
                     vectors: indices == IndexSet::All,
-                    judge_m: set.m.unwrap_or(2.0),
+                    judge_m: if hard { set.m.unwrap_or(2.0) } else { self.fuzzifier() },
                     davies_bouldin: DaviesBouldin { p: set.db_p.unwrap_or(2.0), q: set.db_q.unwrap_or(1.0) },
                 },
                 choice: Choice { by: set.choose.unwrap_or(Pick::FuzzyDaviesBouldin), elbow: set.elbow },

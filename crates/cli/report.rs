@@ -81,7 +81,7 @@ impl Verb for ReportArgs {
             None => files::write_atomic(&place, page::page(&all, None).html().as_bytes())?,
         }
         let shown = place.display().to_string();
-        let finding = page::finding(&all);
+        let finding = all.says();
         let leaves = match &own {
             Some(_) => "it shows this site's rows and must not leave the site",
             None => "it says no more than the result does",

@@ -30,7 +30,7 @@ from steps import Steps, confined, named
 from suite import H
 
 NAMES = ["roster.bin", "plan.bin", "result.json", "model.json", "openings.bin"]
-OWN = {"departures", "errors", "n_total", "n_total_from", "pooled", "software", "traffic", "warnings"}
+OWN = {"departures", "errors", "n_total", "n_total_from", "pooled", "says", "software", "traffic", "warnings"}
 SAID = Struct(directory=HASH, frame=BLOB)
 LIMIT, CLOSE = 1 << 26, 1e-9
 

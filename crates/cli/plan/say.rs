@@ -7,6 +7,7 @@ use serde_json::json;
 
 use crate::words;
 use veilsum_node::{
+    columns::dimensions,
     cost::{Cost, counted},
     documents::{Federation, roster_fingerprint},
     dp::Privacy,
@@ -89,10 +90,17 @@ fn says(federation: &Federation, cost: &Cost, path: &Path) -> String {
     )
 }
 
+/// Why a fuzzifier is below 2, if nobody chose it.
+fn why(work: &PlanSpec) -> String {
+    let (m, d) = (work.usual_fuzzifier(), dimensions(&work.columns, &work.categorical));
+    let usual = work.recipe.algorithm.traits().fuzzifier == Some(m) && m < 2.0;
+    if usual { format!(" (usual in {d} columns: with 2 all centres fall together)") } else { String::new() }
+}
+
 /// What there is to a method beside its name: clusters and fuzzifier, or the bins of a description.
 fn parameters(work: &PlanSpec) -> String {
     match work.recipe.algorithm.traits().describes {
         Some(bins) => format!("{bins} bins a column"),
-        None => format!("K = {}, m = {}", work.recipe.clusters, work.recipe.judge_m()),
+        None => format!("K = {}, m = {}{}", work.recipe.clusters, work.recipe.judge_m(), why(work)),
     }
 }

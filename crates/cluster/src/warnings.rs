@@ -12,8 +12,8 @@ pub use warning::Warning;
 
 use choice::{border, disagreement, no_clear_k};
 
-use crate::algorithm::{CLEAR_SHARE, Round, Traits};
-use crate::method::{Seeding, Stability};
+use crate::algorithm::{Round, Traits};
+use crate::method::{Seeding, Stability, mechanism};
 use crate::{Algorithm, Centres, Domain, Outcome, Recipe, Scaling};
 
 /// Two centres are one where their distance is below this part of the root mean square distance of rows to their centres: the same
@@ -35,7 +35,10 @@ const POWERS: usize = 100;
 
 /// Every finding, with what it does to a sentence that says that groups were found: the reason why not to say it, or nothing if the
 /// groups stand.
-pub const KINDS: [(&str, Option<&str>); 19] = [
+pub const KINDS: [(&str, Option<&str>); 22] = [
+    ("centres-collapsed", Some("the centres have fallen together")),
+    ("noise-above-forecast", Some("noise moved the centres much farther than forecast")),
+    ("cluster-drowned", Some("a cluster cannot be told from noise")),
     ("few-candidates", Some("there may be fewer groups than centres")),
     ("one-start", None),
     ("restarts-disagree", None),
@@ -61,17 +64,17 @@ pub const KINDS: [(&str, Option<&str>); 19] = [
 pub fn of(recipe: &Recipe, domain: &Domain, names: &[String], outcome: &Outcome) -> Vec<Warning> {
     let traits = recipe.algorithm.traits();
     let mut found = Vec::from_iter(border(recipe, outcome));
-    // Noise moves the numbers of all others: what it does is told by the forecast and by standard errors.
+    // Noise moves the numbers of all others; centres are looked at with their errors ([`under_noise`]).
     if recipe.noise.is_some() {
-        if traits.describes.is_some() {
-            found.extend(flat_columns(domain, names, outcome));
-        }
         return found;
     }
     found.extend(first_centres(recipe, outcome));
     found.extend(unfinished(recipe, outcome));
-    found.extend(no_clear_k(recipe, outcome));
-    found.extend(disagreement(recipe, outcome));
+    // Rows that lie on their centres leave no K to doubt.
+    if outcome.below.is_none() {
+        found.extend(no_clear_k(recipe, outcome));
+        found.extend(disagreement(recipe, outcome));
+    }
     found.extend(frozen(recipe, outcome));
     found.extend(close_centres(outcome));
     found.extend(fuzzifier(recipe, outcome));
@@ -83,6 +86,69 @@ pub fn of(recipe: &Recipe, domain: &Domain, names: &[String], outcome: &Outcome)
     found.extend(columns::of(domain, names, outcome));
     found.retain(|warning| may_be_said(warning.name, &traits));
     once(found)
+}
+
+/// Centres that are nearer to each other than this part of how far rows lie from them have fallen together, if memberships were shared alike.
+const TOGETHER: f64 = 0.3;
+/// Noise is above the forecast if a centre's errors are so many times as large.
+const ABOVE: f64 = 3.0;
+/// A cluster drowns if two standard errors of what it holds are more than it holds.
+const DROWNED: f64 = 2.0;
+
+/// What there is to doubt about noisy centres, from released numbers alone: `errors` are theirs (K x d) and `forecast` what was forecast of
+/// them, both as parts of a column's range; `mass` are the standard errors of the masses.
+pub fn under_noise(
+    domain: &Domain,
+    outcome: &Outcome,
+    errors: &[Vec<f64>],
+    mass: &[f64],
+    forecast: f64,
+) -> Vec<Warning> {
+    let (Some(centres), k) = (in_questions(outcome), outcome.centres.k()) else { return Vec::new() };
+    let mut found = Vec::new();
+    let spread = (outcome.objective_per_row.max(0.0) * (k as f64).powf(outcome.m - 1.0)).sqrt();
+    let gap = mechanism::gap(&centres, domain);
+    if k > 1 && spread.is_finite() && gap < TOGETHER * spread {
+        let text = format!(
+            "two centres are nearer to each other than rows are to their centres, at {:.2} of that distance: this is no result of {k} clusters. \
+             A smaller m keeps centres apart, a smaller K asks for fewer",
+            gap / spread
+        );
+        found.push(Warning::new(
+            "centres-collapsed",
+            text,
+            [("gap_over_spread", gap / spread), ("threshold", TOGETHER)],
+        ));
+    }
+    let all: Vec<f64> = errors.iter().flatten().copied().collect();
+    let own = (all.iter().map(|error| error * error).sum::<f64>() / all.len().max(1) as f64).sqrt();
+    if own.is_nan() || own > ABOVE * forecast {
+        let text = format!(
+            "the standard errors of the centres are {:.1} % of a range, and {:.1} % were forecast for clear, round clusters: these rows have none \
+             that this noise leaves to be seen. More rows, a larger rho or a smaller K may do",
+            100.0 * own,
+            100.0 * forecast
+        );
+        found.push(Warning::new(
+            "noise-above-forecast",
+            text,
+            [("error", own), ("forecast", forecast), ("threshold", ABOVE)],
+        ));
+    }
+    let drowned = outcome
+        .clusters
+        .mass
+        .iter()
+        .zip(mass)
+        .filter(|(held, error)| held.is_some_and(|held| held < DROWNED * **error));
+    let drowned = drowned.count();
+    if drowned > 0 {
+        let text = format!(
+            "{drowned} of {k} clusters hold no more than noise does: a smaller K, more rows or a larger rho may do"
+        );
+        found.push(Warning::new("cluster-drowned", text, [("drowned", drowned as f64), ("threshold", DROWNED)]));
+    }
+    found
 }
 
 /// Whether a finding means anything under a method.
@@ -195,13 +261,11 @@ fn circle(history: &[Round]) -> Option<usize> {
 fn frozen(recipe: &Recipe, outcome: &Outcome) -> Option<Warning> {
     let traits = recipe.algorithm.traits();
     let m = traits.fuzzifier.filter(|_| matches!(recipe.algorithm, Algorithm::Fcm { .. }))?;
-    let mass = outcome.clusters.mass.iter().copied().collect::<Option<Vec<f64>>>()?;
-    let least = CLEAR_SHARE * mass.iter().sum::<f64>();
-    let (k, frozen) = (mass.len(), mass.iter().filter(|mass| **mass <= least).count());
+    let (k, frozen) = (outcome.centres.k(), outcome.frozen as usize);
     (frozen > 0).then(|| {
         let (are, left) = (if frozen == 1 { "centre holds" } else { "centres hold" }, k - frozen);
         let text = format!(
-            "{frozen} of {k} {are} less than a billionth of the rows and stood still: totals are rounded more coarsely. This is a result \
+            "{frozen} of {k} {are} less than a billionth of the weight and stood still: totals are rounded more coarsely. This is a result \
              of {left} clusters, and K = {k} may have a better one: other first centres (init=totals, restarts=10) or a larger m than {m}"
         );
         Warning::new("centres-frozen", text, [("frozen", frozen as f64), ("k", k as f64), ("m", m)])
@@ -281,7 +345,7 @@ fn between(centres: &Centres) -> f64 {
 fn off_means(outcome: &Outcome) -> Option<Warning> {
     let off = outcome.off_means?;
     let spread = outcome.objective_per_row.max(0.0).sqrt();
-    (spread.is_finite() && off > OFF_MEAN * spread).then(|| {
+    (outcome.below.is_none() && spread.is_finite() && off > OFF_MEAN * spread).then(|| {
         let text = format!(
             "a centre is {:.1} % of the rows' root mean square distance away from the mean of its cluster: the sites left out small \
              groups, or their own steps pull elsewhere (finish=10 ends with exact Lloyd)",
@@ -389,6 +453,7 @@ mod tests {
     use super::choice::majority;
     use super::*;
     use crate::method::{Choice, CurvePoint, Pick};
+    use crate::{OutOfBox, Prepared, Rows};
 
     fn curve(values: &[f64]) -> Vec<CurvePoint> {
         CurvePoint::curve(values)
@@ -402,6 +467,28 @@ mod tests {
         assert_eq!(vote(by, &curve(&[0.3, 0.4, 0.5])), None);
         assert_eq!(vote(by, &curve(&[0.5, 0.4])), Some(3), "two K have no turn");
         assert_eq!(vote(Pick::XieBeni, &curve(&[0.5, 0.3, 0.4])), None, "it was not asked for");
+    }
+
+    /// Centres in one place, errors far above the forecast, and a cluster of no rows; and centres that are as they should be.
+    #[test]
+    fn noisy_centres_are_doubted_by_their_own_numbers() {
+        let domain = Domain::new(vec![0.0], vec![1.0], Scaling::Box).unwrap();
+        let algorithm = Algorithm::Fcm { m: 2.0, epsilon: 0.0, max_rounds: 3 };
+        let start = Centres::known(vec![[0.2], [0.8]]);
+        let recipe = Recipe::plain(algorithm, 2, Seeding::Given { centres: start });
+        let rows =
+            Rows::new((0..40).map(|i| 0.2 + 0.6 * f64::from(i % 2) + 0.001 * f64::from(i)).collect(), 1).unwrap();
+        let rows = Prepared::new(&rows, &domain, OutOfBox::Refuse).unwrap();
+        let good = crate::pooled::run(&mut recipe.run(&domain, 1).unwrap(), &rows).unwrap();
+        let said = |outcome: &Outcome, error: f64, mass: f64| -> Vec<&str> {
+            let found = under_noise(&domain, outcome, &[vec![error], vec![error]], &[mass; 2], 0.01);
+            found.into_iter().map(|warning| warning.name).collect()
+        };
+        assert_eq!(said(&good, 0.02, 3.0), [""; 0]);
+        assert_eq!(said(&good, 0.04, 3.0), ["noise-above-forecast"]);
+        assert_eq!(said(&good, 0.02, 15.0), ["cluster-drowned"]);
+        let together = Outcome { centres: Centres::known(vec![[0.5], [0.51]]), objective_per_row: 0.05, ..good };
+        assert_eq!(said(&together, f64::NAN, 3.0), ["centres-collapsed", "noise-above-forecast"]);
     }
 
     /// More rounds are no advice where the moves come back to the last digit: then more rounds bring the same ones again.

@@ -107,7 +107,7 @@ fn planted(finding: &str, mut recipe: Recipe, mut outcome: Outcome) -> (Recipe, 
                 (of.indices.gap, of.indices.gap_error) = (Some(gap), Some(0.01));
             }
         }
-        "centres-frozen" => outcome.clusters.mass = vec![Some(0.0), Some(9.0)],
+        "centres-frozen" => outcome.frozen = 1,
         "indices-disagree" => outcome.curve = vec![point(k - 1, 0.5), point(k, 0.4), point(k + 1, 0.6)],
         "centres-close" => outcome.indices.xie_beni = Some(100.0),
         // In six columns the bound is 1.5.
@@ -134,7 +134,11 @@ fn warnings_round(round: u32, shift: f64) -> veilsum_cluster::Round {
 }
 
 /// Columns of the table: fcm, ffcm-avg1, ffcm-avg2, fkm, kmeans, ffcf, describe.
-const TABLE: [(&str, &str); 19] = [
+const TABLE: [(&str, &str); 22] = [
+    // Said of noisy centres alone, with their errors.
+    ("centres-collapsed", "-------"),
+    ("noise-above-forecast", "-------"),
+    ("cluster-drowned", "-------"),
     ("few-candidates", "yyyyyy-"),
     ("one-start", "yyyyyy-"),
     ("restarts-disagree", "yyyyyy-"),

@@ -135,6 +135,25 @@ fn the_gap_finds_five_clusters_and_none() {
     }
 }
 
+/// Rows on so many places: the smallest K whose centres they lie on, whatever chooses; the objective is no number.
+#[test]
+fn rows_that_lie_on_their_centres_take_the_smallest_k_that_has_them() {
+    let unit = Domain::new(vec![0.0; 2], vec![1.0; 2], Scaling::None).unwrap();
+    let places = [[0.0, 0.0], [1.0, 1.0], [0.0, 1.0], [1.0, 0.0]];
+    for k in [2, 4] {
+        let rows = Rows::new(places[..k].iter().cycle().take(20 * k).flatten().copied().collect(), 2).unwrap();
+        let sites = prepare_all(&split(&rows, 3), &unit);
+        for by in [Pick::Gap, Pick::FuzzyDaviesBouldin] {
+            let kmeans = Algorithm::Kmeans { epsilon: 0.0, max_rounds: 30 };
+            let mut recipe = by_gap(kmeans, Clusters { min: 1, max: 6 }, from_totals(1), 1);
+            recipe.choice.by = by;
+            let outcome = pooled::plain_federated(&mut recipe.run(&unit, 3).unwrap(), &sites).unwrap();
+            assert!(outcome.centres.k() == k && outcome.below.is_some_and(|below| below < 1e-9), "{outcome:?}");
+            assert!(outcome.notes.iter().any(|note| note.contains("the objective is below")), "{:?}", outcome.notes);
+        }
+    }
+}
+
 fn the_gap_finds_the_three_clusters_of_xclara() {
     let kmeans = Algorithm::Kmeans { epsilon: 0.0, max_rounds: 30 };
     let clusters = Clusters { min: 1, max: 8 };

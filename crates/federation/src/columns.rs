@@ -123,6 +123,11 @@ pub fn names(columns: &[Column], categorical: &[Categorical]) -> Vec<String> {
     columns.iter().map(|c| c.name.clone()).chain(categorical.iter().flat_map(Categorical::indicators)).collect()
 }
 
+/// In how many directions rows can differ: a row has one of a column's categories, and so one less than there are.
+pub fn dimensions(columns: &[Column], categorical: &[Categorical]) -> usize {
+    columns.len() + categorical.iter().map(|c| c.categories.len().saturating_sub(1)).sum::<usize>()
+}
+
 /// How many neighbouring coordinates tell one column of the header: 1 for a number.
 pub fn widths(columns: &[Column], categorical: &[Categorical]) -> Vec<usize> {
     columns.iter().map(|_| 1).chain(categorical.iter().map(|c| c.categories.len())).collect()

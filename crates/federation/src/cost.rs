@@ -16,6 +16,7 @@ use veilsum_proto::{
 use crate::error::Failure;
 use crate::{
     agreed::{Federation, covers_at_least, questions},
+    columns,
     question::{Question, ScaledBlock},
 };
 
@@ -420,6 +421,13 @@ fn warn_method(federation: &Federation) -> Vec<String> {
             1 => "rounds cover different sites: what a single one sent can be computed from their differences".into(),
             _ => "rounds cover different blocks: their differences show the sums of single blocks, and of no site in them".into(),
         });
+    }
+    let (m, usual) = (recipe.algorithm.traits().fuzzifier.unwrap_or(1.0), work.usual_fuzzifier());
+    let d = columns::dimensions(&work.columns, &work.categorical) as f64;
+    if d > 2.0 && m > usual && m >= d / (d - 2.0) {
+        out.push(format!(
+            "with m = {m} in {d} columns all centres may fall together on the mean of the rows: take m = {usual}"
+        ));
     }
     let operations = recipe.most_operations(federation.terms.max_rows, work.names().len());
     if operations > 1e12 {

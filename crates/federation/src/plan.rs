@@ -6,7 +6,9 @@
 /// What a [`PlanSpec`] consists of.
 pub use crate::columns::{Categorical, Column, Shares};
 use serde::{Deserialize, Serialize};
-use veilsum_cluster::{Algorithm, Batch, Centres, Domain, Method, Run, Step};
+use veilsum_cluster::{
+    Algorithm, Batch, Centres, Domain, Method, Run, Step, algorithm::usual_fuzzifier, privacy::HONEST,
+};
 /// What a [`PlanSpec`] consists of.
 pub use veilsum_cluster::{Clusters, OutOfBox, Recipe, Scaling, method::Seeding, privacy::Unit, sampling::Sampling};
 use veilsum_proto::{
@@ -75,7 +77,7 @@ impl SumBounds {
     /// [`Failure`] where the method part cannot be used.
     pub fn of(work: &PlanSpec, terms: &Terms, sites: usize) -> Result<SumBounds, Failure> {
         let covered = usize::from(terms.min_cohort).max(MIN_SITES);
-        work.form(sites, terms.max_rows, covered.saturating_sub(curious(terms, sites)))
+        work.form(sites, terms.max_rows, covered.saturating_sub(curious(terms, sites)).min(HONEST))
     }
 }
 
@@ -119,6 +121,12 @@ impl PlanSpec {
     /// The names of all coordinates of a centre: numbers, then the indicators of every category.
     pub fn names(&self) -> Vec<String> {
         columns::names(&self.columns, &self.categorical)
+    }
+
+    /// The fuzzifier that such a plan has if nobody chooses one.
+    pub fn usual_fuzzifier(&self) -> f64 {
+        let rows = self.recipe.noise.map_or(0, |noise| noise.expected_rows);
+        usual_fuzzifier(columns::dimensions(&self.columns, &self.categorical), rows)
     }
 
     /// How many neighbouring coordinates tell one column of the header.

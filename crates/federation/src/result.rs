@@ -5,8 +5,8 @@ use serde_json::{Value, json};
 /// What a method ends with: a [`RunResult`] before it is told.
 pub use veilsum_cluster::Outcome;
 use veilsum_cluster::{
-    Centres,
-    method::ClusterSizes,
+    Centres, Indices,
+    method::{ClusterSizes, CurvePoint},
     profile::Profile,
     warnings::{self, Warning},
 };
@@ -178,6 +178,20 @@ pub struct RunResult {
     pub openings: Option<Vec<u8>>,
 }
 
+/// The indices that do not rest on squared distances of rows to their centres.
+fn without_squares(of: &Indices) -> Indices {
+    let none = Indices { fuzzy_davies_bouldin: of.fuzzy_davies_bouldin, ..Indices::default() };
+    Indices {
+        davies_bouldin: of.davies_bouldin,
+        partition_coefficient: of.partition_coefficient,
+        partition_entropy: of.partition_entropy,
+        modified_partition_coefficient: of.modified_partition_coefficient,
+        osse: of.osse,
+        osse_squared: of.osse_squared,
+        ..none
+    }
+}
+
 impl RunResult {
     /// As JSON. What noise drowns stands as `null`, and under `errors`.
     pub fn to_json(&self) -> Value {
@@ -248,6 +262,10 @@ impl RunResult {
         let mut findings = warnings::of(&work.recipe, &work.domain()?, &columns, outcome);
         // Why such a run has not converged is said already.
         findings.retain(|finding| ended_early.is_none() || finding.name != "not-converged");
+        if let (Some(errors), Some(privacy)) = (errors.as_ref().filter(|_| description.is_none()), &privacy) {
+            let (domain, of_forecast) = (work.domain()?, privacy.predicted_error);
+            findings.extend(warnings::under_noise(&domain, outcome, &errors.centres_box, &errors.mass, of_forecast));
+        }
         let gone = (0..roster.sites.len() as u16).map(|site| (site, roster.name_of(PartyId::Site(site))));
         let named = |name: &String| {
             ended_early.as_ref().is_some_and(|early| early.lost.contains(name) || early.refused.contains(name))
@@ -256,6 +274,16 @@ impl RunResult {
             .filter(|(site, name)| missing.contains(site) || named(name))
             .map(|(site, name)| Departure { site: name, question: conversation.gone_since(site), why: None })
             .collect();
+        // A number below the steps of its total is none.
+        let hidden = |objective: f64| outcome.below.is_some_and(|below| objective <= below);
+        let shown = |number: f64| if hidden(outcome.objective) { f64::INFINITY } else { number };
+        let known = |objective: f64, of: &Indices| if hidden(objective) { without_squares(of) } else { of.clone() };
+        let point = |point: &CurvePoint| CurvePoint {
+            indices: known(point.objective, &point.indices),
+            objective: if hidden(point.objective) { f64::INFINITY } else { point.objective },
+            ..point.clone()
+        };
+        let curve = outcome.curve.iter().map(point).collect();
         let model = Model::of(work, &terms.hash(), outcome, ended_early.clone())?;
         Ok(RunResult {
             method: work.method_name(),
@@ -272,10 +300,10 @@ impl RunResult {
             rounds: outcome.rounds,
             converged: outcome.converged && ended_early.is_none(),
             ended_early,
-            objective: outcome.objective,
-            objective_per_row: outcome.objective_per_row,
-            indices: outcome.indices.clone(),
-            curve: outcome.curve.clone(),
+            objective: shown(outcome.objective),
+            objective_per_row: shown(outcome.objective_per_row),
+            indices: known(outcome.objective, &outcome.indices),
+            curve,
             stability: outcome.stability.clone(),
             questions: outcome.questions,
             standardisation: outcome.transform.clone(),

@@ -29,8 +29,8 @@ pub const FORMAT: &str = "veilsum-result/1";
 /// Bytes of a result file: as a model's, twice over.
 pub const MAX_FILE: usize = 128 << 20;
 /// Members of a result that its writer alone answers for: no other party could know them, or each has its own ([RES-1]).
-pub const OWN: [&str; 8] =
-    ["departures", "errors", "n_total", "n_total_from", "pooled", "software", "traffic", "warnings"];
+pub const OWN: [&str; 9] =
+    ["departures", "errors", "n_total", "n_total_from", "pooled", "says", "software", "traffic", "warnings"];
 
 /// Whether a result may have this member; what is there in which run, `protocol/schemas/result.schema.json` says.
 pub fn is_member(key: &str) -> bool {

@@ -3,6 +3,7 @@
 mod facts;
 mod indices;
 pub mod page;
+mod says;
 mod screen;
 mod tables;
 mod told;
@@ -50,8 +51,10 @@ pub struct Pooled {
 /// What a run came to, without documents and signatures. What noise drowns stands as `null`, and under `errors`.
 pub fn document(result: &RunResult, pooled: Option<&Pooled>) -> Value {
     let mut value = result.to_json();
-    if let (Some(object), Some(pooled)) = (value.as_object_mut(), pooled) {
-        object.insert("pooled".into(), json!(pooled));
+    let says = serde_json::from_value::<Told>(value.clone()).map(|told| says::finding(&told.seen()));
+    if let Some(object) = value.as_object_mut() {
+        object.insert("says".into(), json!(says.unwrap_or_default()));
+        object.extend(pooled.map(|pooled| ("pooled".into(), json!(pooled))));
     }
     value
 }
@@ -153,26 +156,23 @@ pub fn openings_beside(result: &Path) -> PathBuf {
 
 /// The result as its file says it, as far as it may be shown.
 fn told(result: &RunResult) -> Told {
-    serde_json::from_value::<Told>(document(result, None)).unwrap_or_default().seen()
+    serde_json::from_value::<Told>(result.to_json()).unwrap_or_default().seen()
 }
 
 /// The centres as a table with one line a cluster, or what was found of the columns.
 pub fn centres(result: &RunResult) -> String {
-    screen::centres(&told(result))
+    let told = told(result);
+    says::finding(&told).replace(". ", ".\n") + "\n\n" + &screen::centres(&told)
 }
 
-/// What a run came to, in one line.
+/// What a run came to, in a line: its first sentence on every page.
 pub fn in_a_sentence(result: &RunResult) -> String {
     let told = told(result);
-    let how = match &told.ended_early {
-        Some(early) => format!("the run ended early, after round {}: {}", early.round, clean(&early.reason)),
-        None => format!("{} after {}", facts::how_it_ended(&told), counted(told.rounds as usize, "round")),
-    };
     let warnings = match told.warnings.len() + told.findings.len() {
         0 => String::new(),
-        n => format!("; {}, see result.json", counted(n, "warning")),
+        n => format!(" {}, see result.json.", counted(n, "warning")),
     };
-    format!("{}, {how}{warnings}", counted(told.k as usize, "cluster"))
+    says::finding(&told) + &warnings
 }
 
 /// Rounds, indices, rows, promises, missing sites and warnings: what the page says under the same words.

@@ -24,7 +24,7 @@ mod _core {
         call,
         cells::{coded, name, number, type_of},
         parties::{Party, Planned, addressed, found, simulate, stand_by},
-        rows::{distances, fit, memberships, nearest, objective, plus_plus},
+        rows::{distances, fit, memberships, nearest, objective, plus_plus, usual_fuzzifier},
         run,
     };
 

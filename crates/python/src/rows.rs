@@ -7,7 +7,7 @@ use numpy::{
 use pyo3::{exceptions::PyValueError, prelude::*};
 use rayon::prelude::*;
 use veilsum_cluster::{
-    Algorithm, Centres, Error, Outcome, Prepared, Recipe, distance,
+    Algorithm, Centres, Error, Outcome, Prepared, Recipe, algorithm, distance,
     method::{Seeding, Validity},
     offline, pooled,
     random::Stream,
@@ -78,6 +78,12 @@ pub(crate) fn fit<'py>(
     });
     let (best, labels) = best.map_err(raised)?;
     Ok((serde_json::to_string(&best).map_err(wrong)?, PyArray1::from_vec(py, labels)))
+}
+
+/// The fuzzifier of rows of so many columns, if nobody names one.
+#[pyfunction]
+pub(crate) fn usual_fuzzifier(columns: usize, rows: u64) -> f64 {
+    algorithm::usual_fuzzifier(columns, rows)
 }
 
 /// First centres (K x d) among the rows of x by greedy k-means++ (Arthur & Vassilvitskii 2007).

@@ -112,6 +112,12 @@ def test_bad_rows_are_named():
         FuzzyCMeans(2, m=1.0).fit([[0.0], [1.0]])
 
 
+def test_the_fuzzifier_follows_from_columns_and_rows():
+    rows = np.random.default_rng(3).normal(size=(500, 8))
+    assert [FuzzyCMeans(2, random_state=0).fit(rows[:, :d]).m_ for d in (2, 8)] == [2.0, 1.51]
+    assert FuzzyCMeans(2, m=1.7, random_state=0).fit(rows).m_ == 1.7
+
+
 try:
     from sklearn.utils.estimator_checks import parametrize_with_checks
 except ImportError:

@@ -16,6 +16,7 @@ mod update;
 use serde::{Deserialize, Serialize};
 
 pub use description::Description;
+pub use fcm::usual_fuzzifier;
 pub use spec::{Beginning, Iteration, Named, Options, Spec, Traits};
 pub(crate) use update::{CLEAR_SHARE, check_rounds, confined};
 pub use update::{Fit, Pulled, Round, Stop, Walls};

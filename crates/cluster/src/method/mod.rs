@@ -129,6 +129,12 @@ pub struct Outcome {
     /// Local centres behind each centre, K, where the method averages those of the sites.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub local_centres: Option<Vec<f64>>,
+    /// What the objective is below, if it is smaller than what steps of totals may change: rows lie on their centres, or the steps are coarse.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub below: Option<f64>,
+    /// Centres of exact fuzzy c-means that hold so little of all weight (`sum u^m`) that totals cannot move them.
+    #[serde(default)]
+    pub frozen: u32,
     /// How far rows lie from their centres, where noisy rounds around them told it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub pulled: Option<Pulled>,

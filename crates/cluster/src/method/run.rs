@@ -57,8 +57,9 @@ pub struct Run {
     sites: u32,
     /// Of the plan's range of K, before sites have narrowed it.
     most_points: u32,
-    /// As in [`Walls`].
+    /// As in [`Walls`], and as far as totals really are rounded.
     rounding: f64,
+    rounded: f64,
     transform: Option<Transform>,
     candidates: Option<SeedPoints>,
     members: Vec<Member>,
@@ -95,6 +96,7 @@ impl Run {
             sites,
             most_points,
             rounding: Walls::fine(domain).rounding,
+            rounded: 0.0,
             transform: None,
             candidates: None,
             members: Vec::new(),
@@ -118,7 +120,8 @@ impl Run {
     /// at all sites adds up to.
     #[must_use]
     pub fn coarse(mut self, step: f64) -> Self {
-        self.rounding = self.rounding.max(f64::from(self.sites) * step);
+        self.rounded = self.rounded.max(f64::from(self.sites) * step);
+        self.rounding = self.rounding.max(self.rounded);
         self
     }
 

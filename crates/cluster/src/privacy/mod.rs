@@ -19,6 +19,9 @@ pub use schedule::{Extent, Level, Levels};
 pub(crate) use settle::settled;
 pub use summation::slack;
 
+/// Two sites that collude with nobody make the planned noise, however many others add their shares ([NOI-3]).
+pub const HONEST: usize = 2;
+
 /// The noise that a plan asks for. The whole run (row count, preparation, first centres, every K, restart and round, validation,
 /// and rounds that are asked again) costs at most `nano_rho` of zero-concentrated differential privacy for one `unit` added
 /// or removed.

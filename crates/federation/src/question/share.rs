@@ -11,7 +11,7 @@ use veilsum_proto::{Error, Rule, fixed::Scale, noise};
 pub struct Shared {
     /// What every total may say.
     pub levels: Levels,
-    /// Sites whose shares alone make the planned noise: those that every total covers, less those that may collude.
+    /// Sites whose shares alone make the planned noise: [`HONEST`](privacy::HONEST), or fewer if a total covers fewer that do not collude.
     pub honest: usize,
 }
 

@@ -1,6 +1,6 @@
 //! What an answer gives away, and what a plan tells a site's policy about itself ([POL-4], [POL-8]).
 
-use veilsum_cluster::privacy::Unit;
+use veilsum_cluster::privacy::{HONEST, Unit};
 use veilsum_proto::{
     Error, Rule,
     limits::MIN_SITES,
@@ -64,11 +64,11 @@ pub fn cost(layout: &Layout, terms: &Terms, policy: &Policy, sites: usize) -> Co
     Cost { scalars: layout.words() as u64, nano_rho: rho.map(|rho| (rho * 1e9).ceil() as u64) }
 }
 
-/// The number of sites whose noise is guaranteed to be in a total. The noise of colluding sites does not protect, and
-/// this site may assume more of them than the plan does.
+/// The number of sites whose noise is counted on, [`HONEST`] at most. The noise of colluding sites does not protect, and this site may
+/// assume more of them than the plan does.
 fn honest_sites(terms: &Terms, policy: &Policy, sites: usize) -> usize {
     let covers = usize::from(terms.min_cohort.max(policy.floor.min_cohort)).max(MIN_SITES);
-    covers.saturating_sub(curious(terms, sites).max(usize::from(policy.floor.colluders)))
+    covers.saturating_sub(curious(terms, sites).max(usize::from(policy.floor.colluders))).min(HONEST)
 }
 
 /// Digest of these sites' keys, which are the same in every roster.

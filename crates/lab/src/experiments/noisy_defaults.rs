@@ -2,7 +2,7 @@
 //! of 20 pooled starts, beside what `plan check` says of the plan before anybody agrees to it.
 
 use veilsum_cluster::method::{Candidates, Seeding, Validity, mechanism};
-use veilsum_cluster::privacy::{DEFAULT_RHO, Noise};
+use veilsum_cluster::privacy::{DEFAULT_RHO, HONEST, Noise};
 use veilsum_cluster::random::Stream;
 use veilsum_cluster::{
     Algorithm, Centres, Domain, OutOfBox, Packed, Prepared, Recipe, Rows, Scaling, kernel, synthetic,
@@ -14,8 +14,8 @@ use super::{ExperimentError, Folder, Line, Report, Sample, Settings};
 
 /// Sites that the rows are dealt to.
 const SITES: usize = 10;
-/// Of ten sites seven are in every total, and three of these may collude.
-const PLAN: Plan = Plan { honest: 4, step_bits: 20 };
+/// Two of the sites make the planned noise.
+const PLAN: Plan = Plan { honest: HONEST, step_bits: 20 };
 /// Pooled starts that a run is compared with.
 const STARTS: u64 = 20;
 /// Noise is for so many rows.
@@ -122,8 +122,7 @@ pub fn useful(recipe: &Recipe, domain: &Domain, sites: usize, honest: usize) -> 
 }
 
 pub(super) fn run(settings: &Settings) -> Result<Report, ExperimentError> {
-    let mut report =
-        Report::new("noisy-defaults", "default runs with noise, rho 0.25, ten sites of which three may collude");
+    let mut report = Report::new("noisy-defaults", "default runs with noise, rho 0.25, ten sites");
     report.note("objective of the centres over the pooled rows / that of the best of 20 pooled starts; median of the seeds, and the worst");
     let seeds: Vec<u64> = (1..=if settings.quick { 3 } else { 8 }).collect();
     let mut all = sets(settings)?;

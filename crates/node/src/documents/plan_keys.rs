@@ -3,7 +3,7 @@
 /// A setting (empty for a key of the file alone), the key of the plan's file that it comes to (the end of its path; empty if there is
 /// none), and what it is for, with its default.
 pub const PLAN_KEYS: &[(&str, &str, &str)] = &[
-    ("m", "m", "Fuzzifier, above 1; the partition of a hard method is judged with it [2]"),
+    ("m", "m", "Fuzzifier, above 1 [by columns and rows, from 1.1 to 2; 2 for hard methods]"),
     ("", "local.epsilon", "A site's own steps end when memberships change less"),
     ("epsilon", "epsilon", "Stop when centres move less, in units of the questions [by method]"),
     ("stop", "stop", "What epsilon bounds: frobenius, or the sum of all centres' shifts [frobenius]"),

@@ -31,7 +31,7 @@ impl Facts {
                     format!("would move all centres by about {more} (working units), at the pace of the last"),
                 );
             }
-            if told.asks_not_whether() {
+            if !told.curve.is_empty() && !told.tests_whether() {
                 let what = match told.curve.iter().any(|point| point.k == 1) {
                     true => "no index that was asked has a value for K = 1",
                     false => "K = 1 was not tried",

@@ -175,10 +175,10 @@ impl Told {
         }
     }
 
-    /// Whether several numbers of groups were tried and one was none that could be chosen: most indices have no value for it.
-    pub(super) fn asks_not_whether(&self) -> bool {
+    /// Whether groups were tested against none: one of them could have been chosen, for which most indices have no value.
+    pub(super) fn tests_whether(&self) -> bool {
         let says = |point: &Point| point.indices.get("gap").is_some_and(Option::is_some);
-        !self.curve.is_empty() && !self.curve.iter().any(|point| point.k == 1 && says(point))
+        self.curve.iter().any(|point| point.k == 1 && says(point))
     }
 
     /// What the file says of a column's part in the clusters.

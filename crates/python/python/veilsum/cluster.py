@@ -308,8 +308,9 @@ class FuzzyCMeans(_Centres):
     ----------
     n_clusters : int, default=8
         Number of clusters, K.
-    m : float, default=2.0
-        Fuzzifier, above 1: at 1 memberships are hard, the larger the fuzzier.
+    m : float, default=None
+        Fuzzifier, above 1: at 1 memberships are hard, the larger the fuzzier. None takes that of a plan that names none: from 1.1 to 2, by
+        the numbers of columns and rows (Schwämmle & Jensen 2010); ``m_`` has it.
     max_iter : int, default=300
         Updates of the centres at most.
     tol : float, default=1e-4
@@ -335,6 +336,8 @@ class FuzzyCMeans(_Centres):
         ``sum_j sum_k u_jk^m d_jk^2``, squared units of the rows.
     indices_ : dict of str to float
         Validity indices, by the names that ``result.json`` has.
+    m_ : float
+        Fuzzifier of the fit.
     n_iter_ : int
     converged_ : bool
     n_features_in_ : int
@@ -355,7 +358,7 @@ class FuzzyCMeans(_Centres):
         self,
         n_clusters=8,
         *,
-        m=2.0,
+        m=None,
         max_iter=300,
         tol=1e-4,
         init="k-means++",
@@ -373,15 +376,16 @@ class FuzzyCMeans(_Centres):
         self.compute_indices = compute_indices
 
     def _fuzzifier(self) -> float:
-        return float(self.m)
+        return self.m_
 
     def _checked(self, n: int) -> None:
-        if not isinstance(self.m, Real) or not 1 < self.m < float("inf"):
+        if self.m is not None and (not isinstance(self.m, Real) or not 1 < self.m < float("inf")):
             raise ValueError(f"m must be a number above 1, and is {self.m!r}")
+        self.m_ = _core.usual_fuzzifier(self.n_features_in_, n) if self.m is None else float(self.m)
         super()._checked(n)
 
     def _algorithm(self, tolerance: float) -> dict[str, Any]:
-        return {"fcm": {"m": float(self.m), "epsilon": tolerance, "max_rounds": int(self.max_iter)}}
+        return {"fcm": {"m": self.m_, "epsilon": tolerance, "max_rounds": int(self.max_iter)}}
 
     def predict_proba(self, X: Any) -> np.ndarray:
         """Memberships of every row in every cluster; each row adds up to 1.
@@ -390,7 +394,7 @@ class FuzzyCMeans(_Centres):
         -------
         memberships : float64 array of shape (n_samples, n_clusters)
         """
-        return _core.memberships(self._again(X), self.cluster_centers_, float(self.m))
+        return _core.memberships(self._again(X), self.cluster_centers_, self.m_)
 
     def fit_predict_proba(self, X: Any, y: Any = None) -> np.ndarray:
         """Fits, and returns the memberships of the same rows."""

@@ -3,7 +3,7 @@
 use super::{Member, Run};
 use ndarray::Array2;
 
-use crate::algorithm::{Algorithm, confined};
+use crate::algorithm::{Algorithm, CLEAR_SHARE, confined};
 use crate::method::{ClusterSizes, CurvePoint, Fit, Outcome, Stability, mechanism};
 use crate::privacy::Noise;
 use crate::profile::Profile;
@@ -12,6 +12,8 @@ use crate::{Centres, Error, Indices, distance, metrics};
 
 /// Restarts agree whose centres are all within this part of the least distance between two centres.
 const AGREE: f64 = 0.1;
+/// What doubles lose of a square for each row.
+const DOUBLES: f64 = 1e-15;
 
 impl Run {
     /// What decides between restarts: `J_m` for fuzzy methods, inertia for the others. A collapsed run comes last.
@@ -28,6 +30,25 @@ impl Run {
             (None, Some(inertia)) => inertia,
             _ => verdict.objective,
         }
+    }
+
+    /// By how much rounding may change an objective of so many clusters: half a step of a square in the box for each site and cluster, and
+    /// what doubles lose over the rows.
+    fn step_of_objective(&self, k: u32, rows: u64) -> f64 {
+        let square = self.domain.diameter().powi(2);
+        square * (f64::from(k) * self.rounded).max(DOUBLES * rows as f64)
+    }
+
+    /// What the objective of a member is below, if totals do not tell it from 0.
+    fn below(&self, member: &Member) -> Option<f64> {
+        let verdict = member.verdict.as_ref().filter(|_| !self.is_noisy())?;
+        let (objective, step) = (self.objective_of(verdict), self.step_of_objective(member.k, verdict.rows));
+        (objective <= step).then_some(objective + step)
+    }
+
+    /// The smallest K whose rows lie on its centres, as far as totals tell it.
+    fn perfect(&self) -> Option<&Member> {
+        self.best.iter().map(|at| &self.members[*at]).find(|member| self.below(member).is_some())
     }
 
     pub(super) fn curve(&self) -> Vec<CurvePoint> {
@@ -50,7 +71,7 @@ impl Run {
 
     /// The member that the choice falls on; once all are judged.
     pub(super) fn chosen(&self) -> &Member {
-        &self.members[self.best[self.recipe.choice.choose(&self.curve())]]
+        self.perfect().unwrap_or_else(|| &self.members[self.best[self.recipe.choice.choose(&self.curve())]])
     }
 
     pub(super) fn outcome(&self) -> Result<Outcome, Error> {
@@ -126,6 +147,12 @@ impl Run {
         if verdict.is_some_and(|verdict| verdict.collapsed) && curve.is_empty() {
             notes.push("centres coincide, the run collapsed; the indices mean nothing".into());
         }
+        let below = self.below(member);
+        if let Some(below) = below {
+            notes.push(format!(
+                "the objective is below {below:.2e}, and steps of totals tell no more: it and the indices of squares are not shown"
+            ));
+        }
         notes.extend(self.abstained(member, &fit));
         let hard = verdict.and_then(|verdict| verdict.clusters.as_ref());
         let off_means = hard.map(|clusters| {
@@ -134,6 +161,7 @@ impl Run {
         });
         let objective = verdict.map_or(f64::INFINITY, |verdict| self.objective_of(verdict));
         let traits = self.recipe.algorithm.traits();
+        let least = CLEAR_SHARE * fit.weights.iter().sum::<f64>();
         Ok(Outcome {
             centres,
             m: self.recipe.judge_m(),
@@ -160,6 +188,8 @@ impl Run {
             candidates: self.candidates.as_ref().map(|points| points.count() as u32),
             off_means,
             local_centres: (traits.counts_local_centres && !fit.weights.is_empty()).then(|| fit.weights.clone()),
+            below,
+            frozen: fit.weights.iter().filter(|weight| **weight <= least).count() as u32,
             pulled: fit.pulled,
             stability: self.stability(member),
             description: fit.description,

@@ -2,11 +2,11 @@
 
 use veilsum_charts::text::number;
 
-use super::{found, reported::Reported};
+use super::reported::Reported;
 use crate::{
     app_messages::clean,
     cost::{counted, some_of},
-    report::{facts::how_it_ended, indices::has_fuzzifier},
+    report::{facts::how_it_ended, indices::has_fuzzifier, says::whose},
 };
 
 /// Rows, sites, missing, columns, method, K, noise, software.
@@ -27,7 +27,7 @@ pub(super) fn methods(all: &Reported) -> String {
         ),
         method => format!("clustered by federated {} under secure aggregation", clean(method)),
     };
-    let mut rows = found::whose(told);
+    let mut rows = whose(told);
     rows[..1].make_ascii_uppercase();
     says.push(format!("{rows}{missing} were {what}."));
     says.push(format!("The {}: {}.", counted(told.columns.len(), "column"), some_of(&told.columns, ", ")));

@@ -1,9 +1,6 @@
-//! What a run found, in sentences: how many groups, why so many, how good they are, and what speaks against them.
+//! Why so many groups, how good they are, and what nobody may overlook.
 
-use veilsum_cluster::{
-    method::{Pick, Stability},
-    warnings::KINDS,
-};
+use veilsum_cluster::method::{Pick, Stability};
 
 use super::reported::Reported;
 use crate::{
@@ -11,88 +8,10 @@ use crate::{
     cost::counted,
     plan::PlanSpec,
     report::{
-        facts,
         indices::{best_here, meaning, name_of},
         told::Told,
     },
 };
-
-/// Whose rows.
-pub(super) fn whose(told: &Told) -> String {
-    let sites = match told.cohort.len() {
-        0 => "the sites".to_owned(),
-        n => counted(n, "site"),
-    };
-    match facts::rows(told) {
-        Some(rows) => format!("{rows} row{} of {sites}", if rows == "1" { "" } else { "s" }),
-        None => format!("the rows of {sites}"),
-    }
-}
-
-/// What the run found, in a sentence.
-pub fn finding(all: &Reported) -> String {
-    let told = &all.told;
-    if let Some(found) = &told.description {
-        return format!(
-            "{} were described over {}. Nobody looked for groups.",
-            counted(found.numbers.len() + found.categories.len(), "column"),
-            whose(told)
-        );
-    }
-    if told.method == "describe" {
-        return "This is the mean of all rows: the run described columns, and looked for no groups.".to_owned();
-    }
-    let against = refuted(told);
-    let k = match told.k {
-        1 => "One group, which is all rows together, was computed".to_owned(),
-        k if against.is_empty() => format!("{k} groups of similar rows were found"),
-        k => format!("{k} centres were computed"),
-    };
-    let how = match (&told.ended_early, told.converged) {
-        (Some(early), _) => {
-            format!("the run ended early, after {}, so they are not final", counted(early.round as usize, "round"))
-        }
-        (None, Some(true)) if told.rounds == 0 => "the run converged".to_owned(),
-        (None, Some(true)) => format!("the run converged after {}", counted(told.rounds as usize, "round")),
-        (None, _) if told.privacy.is_some() => {
-            format!("the run made the {} that its plan has with noise", counted(told.rounds as usize, "round"))
-        }
-        (None, Some(false)) => {
-            format!("the run stopped after {} without having converged", counted(told.rounds as usize, "round"))
-        }
-        (None, None) => "the file does not say whether the run converged".to_owned(),
-    };
-    let mut doubt = match (told.k, against.is_empty()) {
-        (1, _) | (_, true) => String::new(),
-        _ => format!(" Whether they are groups is doubtful: {}.", against.join("; ")),
-    };
-    if let Some(end) = told.ends() {
-        doubt += &format!(" {end}.");
-    }
-    if told.k > 1 && told.asks_not_whether() {
-        doubt += " Whether there are groups at all was not tested.";
-    }
-    format!("{k} among {} by the method {}; {how}.{doubt}", whose(told), clean(&told.method))
-}
-
-/// Why groups cannot be said to have been found, by the findings of the result.
-fn refuted(told: &Told) -> Vec<&'static str> {
-    let mut all: Vec<&str> = Vec::new();
-    for (name, why) in KINDS {
-        let why = why.filter(|why| told.findings.iter().any(|finding| finding.name == name) && !all.contains(why));
-        all.extend(why);
-    }
-    if told.ended_early.as_ref().is_some_and(|early| !early.at_rest) {
-        all.push("the run ended before its centres came to rest");
-    }
-    let collapsed = told.curve.iter().any(|point| point.k == told.k && point.collapsed);
-    let undefined = told.k > 1 && told.indices.get("fuzzy_davies_bouldin") == Some(&None) && told.objective.is_some();
-    // Under noise an index that drowned stands as null, too.
-    if collapsed || undefined && told.privacy.is_none() {
-        all.push("centres coincide");
-    }
-    all
-}
 
 /// Why so many groups.
 pub(super) fn why(all: &Reported) -> Option<String> {

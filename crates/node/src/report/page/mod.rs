@@ -23,7 +23,6 @@ use crate::{
     files::{self, Existing},
 };
 
-pub use found::finding;
 pub use own::Own;
 pub use reported::Reported;
 
@@ -46,7 +45,7 @@ pub fn page(all: &Reported, own: Option<&Own>) -> Page {
             "Whether the result is as it was signed could not be checked when this page was made: {why}. veilsum verify says what can be said of it."
         ));
     }
-    page.says(&found::finding(all));
+    page.says(&all.says());
     if let Some(beware) = found::beware(told) {
         page.beware(&beware);
     }

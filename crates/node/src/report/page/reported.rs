@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use serde_json::Value;
 
-use crate::report::{tables, told::Told};
+use crate::report::{says, tables, told::Told};
 use crate::{
     agreed::Federation,
     app_messages::clean,
@@ -158,6 +158,11 @@ impl Reported {
                 Err(failure) => self.unused.push(failure.message),
             }
         }
+    }
+
+    /// What came of the run, in a sentence.
+    pub fn says(&self) -> String {
+        says::finding(&self.told)
     }
 
     /// Where the report belongs: beside the result, as `report.html` beside `result.json`.

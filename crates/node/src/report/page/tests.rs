@@ -102,7 +102,7 @@ fn a_report_says_what_was_found_why_how_good_and_by_whom() {
     let place = Place::new("whole");
     let html = checked(&place.put("result.json", &result(3, 4, 5, "c")), None);
     for part in [
-        "3 groups of similar rows were found among 120 rows of 4 sites by the method fcm; the run converged after 3 rounds.",
+        "3 clusters were computed among 120 rows of 4 sites by the method fcm; the run converged after 3 rounds.",
         "Why 3: of 2 to 8 groups",
         "How good: ",
         "What to doubt",
@@ -150,7 +150,7 @@ fn one_cluster_64_columns_and_500_sites_have_a_page() {
     let place = Place::new("sizes");
     for (k, d, sites) in [(1, 1, 3), (1, 64, 2), (30, 64, 500), (200, 2, 500)] {
         let html = checked(&place.put("result.json", &result(k, d, sites, "c")), None);
-        let said = if k == 1 { "One group, which is all rows together".to_owned() } else { format!("{k} groups") };
+        let said = if k == 1 { "One group, which is all rows together".to_owned() } else { format!("{k} clusters") };
         assert!(html.contains(&said), "{k} x {d}, {sites} sites");
     }
 }
@@ -169,10 +169,24 @@ fn no_headline_says_what_a_finding_refutes() {
         doubted["findings"] = json!([{"name": name, "text": "a doubt", "numbers": {}}]);
         let html = checked(&place.put("result.json", &doubted), None);
         let says = headline(&html);
-        assert_eq!(says.contains("groups of similar rows were found"), why.is_none(), "{name}: {says}");
+        assert_eq!(says.contains("clusters were computed among"), why.is_none(), "{name}: {says}");
         assert!(why.is_none_or(|why| says.contains(&veilsum_charts::text::escaped(why))), "{name}: {says}");
         assert!(html.contains("a doubt"));
     }
+}
+
+/// Groups are found if none could have been chosen.
+#[test]
+fn groups_are_found_if_they_were_tested_against_none() {
+    let place = Place::new("tested");
+    let mut swept = result(3, 4, 5, "c");
+    let point = |k: u32| json!({"k": k, "indices": {"gap": 0.1, "gap_error": 0.01}, "objective": 1.0, "rounds": 4, "converged": true});
+    swept["curve"] = (2..5).map(point).collect();
+    assert!(headline(&checked(&place.put("result.json", &swept), None)).starts_with("3 clusters were computed"));
+    swept["curve"] = (1..5).map(point).collect();
+    assert!(
+        headline(&checked(&place.put("result.json", &swept), None)).starts_with("3 groups of similar rows were found")
+    );
 }
 
 /// A yardstick is computed for this K and these columns, or none is named.
@@ -348,7 +362,7 @@ fn what_is_no_result_or_another_versions_is_refused_with_the_next_step() {
 fn a_model_is_taken_with_its_result_and_no_other() {
     let place = Place::new("model");
     let model_file = place.put("model.json", &model(3, 2));
-    assert!(checked(&model_file, None).contains("3 groups"), "a model alone");
+    assert!(checked(&model_file, None).contains("3 clusters"), "a model alone");
     place.put("result.json", &result(3, 2, 5, "c"));
     let all = Reported::read(&model_file).unwrap();
     assert_eq!((all.place(), all.model.is_some()), (place.0.join("report.html"), true));
@@ -382,7 +396,7 @@ fn a_page_with_own_rows_says_that_it_must_not_leave_and_is_private() {
     let own = Own::read(&all, &data, None).unwrap();
     let html = checked(&file, Some(&own));
     let warning = html.find("It must not leave this site").expect("a warning");
-    assert!(warning < html.find("3 groups of").expect("a finding"), "the warning comes first");
+    assert!(warning < html.find("3 clusters were").expect("a finding"), "the warning comes first");
     assert!(
         html.contains("5001 rows")
             && html.contains("1 lies out of the box")
