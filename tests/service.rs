@@ -140,7 +140,15 @@ impl Standing {
             }
             let there = member.house.folder.0.join(&folder).exists();
             assert!(there, "{}: {}\n{}", member.name, member.running().heard(), self.serves().heard());
-            assert_eq!(member.house.folder.json(&folder)["centres"], result["centres"], "{}", member.name);
+            let model = member.house.folder.json(&folder);
+            // A coordinate that drowned in noise is a null of the result.
+            let flat = |of: &Value| -> Vec<Option<f64>> {
+                let all =
+                    of["centres"].as_array().expect("centres").iter().flat_map(|c| c.as_array().expect("a centre"));
+                all.map(Value::as_f64).collect()
+            };
+            let pairs: Vec<_> = flat(&model).into_iter().zip(flat(&result)).collect();
+            assert!(pairs.iter().all(|(own, told)| told.is_none() || own == told), "{}: {pairs:?}", member.name);
         }
         result
     }
