@@ -94,7 +94,7 @@ fn says(federation: &Federation, cost: &Cost, path: &Path) -> String {
 fn why(work: &PlanSpec) -> String {
     let (m, d) = (work.usual_fuzzifier(), dimensions(&work.columns, &work.categorical));
     let usual = work.recipe.algorithm.traits().fuzzifier == Some(m) && m < 2.0;
-    if usual { format!(" (usual in {d} columns: with 2 all centres fall together)") } else { String::new() }
+    if usual { format!(" (usual in {d} columns: with 2 all centres may fall together)") } else { String::new() }
 }
 
 /// What there is to a method beside its name: clusters and fuzzifier, or the bins of a description.

@@ -144,7 +144,7 @@ pub fn under_noise(
     let drowned = drowned.count();
     if drowned > 0 {
         let text = format!(
-            "{drowned} of {k} clusters hold no more than noise does: a smaller K, more rows or a larger rho may do"
+            "{drowned} of {k} clusters hold less than two standard errors of it: a smaller K, more rows or a larger rho may do"
         );
         found.push(Warning::new("cluster-drowned", text, [("drowned", drowned as f64), ("threshold", DROWNED)]));
     }

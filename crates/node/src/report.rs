@@ -162,7 +162,7 @@ fn told(result: &RunResult) -> Told {
 /// The centres as a table with one line a cluster, or what was found of the columns.
 pub fn centres(result: &RunResult) -> String {
     let told = told(result);
-    says::finding(&told).replace(". ", ".\n") + "\n\n" + &screen::centres(&told)
+    says::finding(&told).replace(". ", ".\n").replace("; ", ";\n") + "\n\n" + &screen::centres(&told)
 }
 
 /// What a run came to, in a line: its first sentence on every page.

@@ -33,7 +33,7 @@ pub(super) fn finding(told: &Told) -> String {
     let against = refuted(told);
     let k = match told.k {
         1 => "One group, which is all rows together, was computed".to_owned(),
-        k if !against.is_empty() => format!("{k} centres were computed, and whether they are groups is doubtful"),
+        k if !against.is_empty() => format!("{k} centres were computed"),
         k if told.tests_whether() => format!("{k} groups of similar rows were found"),
         k => format!("{k} clusters were computed"),
     };
@@ -51,17 +51,19 @@ pub(super) fn finding(told: &Told) -> String {
         }
         (None, None) => "the file does not say whether the run converged".to_owned(),
     };
-    let mut doubt = match (told.k, against.is_empty()) {
-        (1, _) | (_, true) => String::new(),
-        _ => format!(" Why it is doubtful: {}.", against.join("; ")),
-    };
+    let mut doubt = String::new();
     if let Some(end) = told.ends() {
         doubt += &format!(" {end}.");
     }
     if told.k > 1 && against.is_empty() && !told.tests_whether() {
         doubt += " Whether there are groups at all was not tested.";
     }
-    format!("{k} among {} by the method {}; {how}.{doubt}", whose(told), clean(&told.method))
+    // What speaks against it comes first.
+    let first = match (told.k, against.is_empty()) {
+        (1, _) | (_, true) => String::new(),
+        (k, _) => format!("Whether there are {k} groups is doubtful: {}. ", against.join(", ")),
+    };
+    format!("{first}{k} among {} by the method {}; {how}.{doubt}", whose(told), clean(&told.method))
 }
 
 /// Why groups cannot be said to have been found, by the findings of the result.
