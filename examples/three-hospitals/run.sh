@@ -6,7 +6,7 @@ set -euo pipefail
 here="$(cd "$(dirname "$0")" && pwd)"
 if [ -z "${VEILSUM:-}" ]; then
   (cd "$here/../.." && cargo build --release --quiet -p veilsum)
-  VEILSUM="$(cd "$here/../../${CARGO_TARGET_DIR:-target}/release" && pwd)/veilsum"
+  VEILSUM="$(cd "$here/../.." && cd "${CARGO_TARGET_DIR:-target}/release" && pwd)/veilsum"
 fi
 work="${1:-$(mktemp -d)}"
 hub="127.0.0.1:${HUB_PORT:-24433}" counter="127.0.0.1:${COUNTER_PORT:-24434}"
