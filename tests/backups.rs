@@ -80,7 +80,7 @@ impl Standing {
     /// The same, to its end with its result at all sites.
     pub(crate) fn runs(&mut self, run: usize) {
         self.begin(run, &SHORT);
-        self.until(&format!("run {run} has ended: 3 clusters"));
+        self.serves().until_result(run, LIMIT);
         self.agrees(run, &SITES);
     }
 }

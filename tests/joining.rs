@@ -182,7 +182,7 @@ fn three_sites_join_by_a_line_each_and_run() {
     let told = founded.hub.run(&["plan", "propose", "--start"]).expect(0);
     assert!(told.stdout.matches("would answer, and").count() == 3 && told.stdout.contains("run 1 begins"), "{told:?}");
     running.into_iter().for_each(|party| drop(party.wait(LIMIT).expect(0)));
-    lobby.until("an end", LIMIT, |log| log.contains("run 1 has ended: 3 clusters"));
+    lobby.until_result(1, LIMIT);
     let folder = ended_in(&founded.hub, 1);
     let result = founded.hub.folder.json(&format!("{folder}/result.json"));
     assert_eq!(
@@ -437,7 +437,7 @@ fn from_nothing_to_a_result_by_a_handful_of_commands_and_one_call() {
     let plan =
         ["plan", "new", "--k", "3", "--column", "x=0:1", "y=0:1", "--rho=0.4", "--expected-rows=6000", "--start"];
     hub.run(&plan).expect(0);
-    lobby.until("an end", LIMIT, |log| log.contains("run 1 has ended: 3 clusters"));
+    lobby.until_result(1, LIMIT);
     assert_eq!(hub.typed.len(), 3, "{:#?}", hub.typed);
     assert!(parties.iter().all(|(_, house, _)| house.typed.len() == 2));
 }

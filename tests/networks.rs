@@ -359,7 +359,7 @@ fn joining_through_a_proxy() {
     let told = done("lead", &["plan", "propose", "--start"]);
     assert!(told.contains("run 1 begins"), "{told}");
     end_well(running);
-    lobby.until("the end", LIMIT, |log| log.contains("run 1 has ended: 3 clusters"));
+    lobby.until_result(1, LIMIT);
     drop(lobby);
     let passed = network.passed("site-2");
     assert!(passed.udp == 0 && passed.tcp > 0, "{passed:?}");

@@ -229,6 +229,12 @@ pub fn end_well(running: impl IntoIterator<Item = Running>) {
     running.into_iter().for_each(|process| drop(process.wait(Duration::from_secs(180)).expect(0)));
 }
 
+/// Whether a coordinator's words say that this run has a result. What its first sentence says of it depends on noise that no test seeds.
+pub fn has_a_result(log: &str, run: usize) -> bool {
+    let begins = format!("run {run} has ended: ");
+    log.lines().any(|line| line.starts_with(&begins) && line.contains(" by the method "))
+}
+
 /// Runs the program to its end, which must come within two minutes.
 pub fn veilsum<S: AsRef<OsStr>>(args: &[S]) -> Ended {
     start(args).wait(Duration::from_secs(120))
@@ -244,6 +250,11 @@ impl Running {
             assert!(!left.is_zero(), "{}: no {what} within {limit:?}:\n{text}", self.name);
             text = self.stderr.more.wait_timeout(text, left).expect("text").0;
         }
+    }
+
+    /// Waits until this run has a result, whatever its noise makes of it.
+    pub fn until_result(&self, run: usize, limit: Duration) {
+        self.until("a result", limit, |log| has_a_result(log, run));
     }
 
     /// What stands on standard error so far.
