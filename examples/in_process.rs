@@ -29,7 +29,7 @@ pub(crate) async fn main() -> Result<(), Box<dyn std::error::Error>> {
     let work = PlanSpec::plain(vec![column("x"), column("y")], fcm, 2, Seeding::Uniform { seed: 3 });
     let run = loopback::run(LoopbackConfig { record: true, ..LoopbackConfig::new(sites, work) }).await?;
     let result = run.result?;
-    println!("{} rounds, converged: {}", result.rounds, result.converged);
+    println!("{} rounds, converged: {}", result.rounds, result.converged == Some(true));
     for (centre, mass) in result.centres.iter().zip(result.clusters.mass.iter().flatten()) {
         println!("centre ({:.3}, {:.3}), mass {mass:.1}", centre[0], centre[1]);
     }

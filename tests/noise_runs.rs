@@ -7,6 +7,7 @@ use veilsum_node::{
     error::Code,
     loopback::LoopbackRun,
     question::Question,
+    result::RunResult,
 };
 use veilsum_proto::message::{Kind, kind_of};
 use veilsum_testkit::{
@@ -47,17 +48,20 @@ fn a_federation_with_noise() {
         assert!(report.model.as_ref() == Some(model), "{}", name(site));
     }
     let privacy = result.privacy.as_ref().expect("a promise");
-    assert_eq!((privacy.retries, privacy.unit, privacy.honest_sites), (2, "record", 2));
+    assert_eq!((privacy.retries, &*privacy.unit, privacy.honest_sites), (2, "record", 2));
     assert!((privacy.epsilon - 50.0).abs() < 1e-3 && privacy.delta == 1e-6, "{privacy:?}");
     let summary = veilsum_node::report::summary(result);
     assert!(summary.contains("while no site has more rows") && summary.contains("must not come from the rows"));
     assert!(summary.contains("differentially private") && summary.contains("counts are noisy"), "{summary}");
     assert!(summary.contains("a row that cannot be used") && summary.contains("is left out"), "{summary}");
     // The last round clips.
-    let meaning = result.errors.as_ref().expect("errors").meaning;
+    let meaning = &result.errors.as_ref().expect("errors").meaning;
     says(meaning, &["of the noise alone", "shrinks as rows or the budget grow"]);
     let document = veilsum_node::report::document(result, None);
     assert_eq!(document["privacy"]["rho"], privacy.rho);
+    let read: RunResult = serde_json::from_value(document.clone()).expect("what is written can be read");
+    let again = read.to_json();
+    assert!(["centres", "mass", "errors", "privacy"].iter().all(|key| again[key] == document[key]), "{again}");
     assert!(result.warnings.is_empty(), "{:?}", result.warnings);
     // The count is noisy as well, by what the forecast says.
     let counted = run.counted.as_ref().expect("a count");

@@ -229,7 +229,7 @@ impl Verb for DemoArgs {
              the network    sizes and times of encrypted packets",
             result.questions
         );
-        let sampling = result.privacy.as_ref().map(|privacy| privacy.sampling_error);
+        let sampling = result.privacy.as_ref().and_then(|privacy| privacy.sampling_error);
         crate::say!("\n{}", pooled::told(&pooled, sampling));
         if !result.missing.is_empty() {
             crate::say!("(it has the rows of the sites that left, so it differs)");

@@ -120,12 +120,6 @@ impl Chart {
         Chart { log: true, ..self }
     }
 
-    /// With a line across, at this place of the axis that runs to the right, and words above it.
-    pub fn note(mut self, at: f64, words: impl Into<String>) -> Chart {
-        self.notes.push((at, words.into()));
-        self
-    }
-
     /// Whether nothing of it has a place: no line of two points, no bar, no row, no centre.
     pub fn is_empty(&self) -> bool {
         let finite = |value: f64| drawn(value, false);

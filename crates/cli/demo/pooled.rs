@@ -36,14 +36,13 @@ pub(super) fn compare(work: &PlanSpec, sites: &[Prepared], result: &RunResult) -
     let both = matrix(&boxed).zip(matrix(&result.centres_box)).filter(|(a, b)| a.k() == b.k());
     let far = |(a, b): (_, _)| metrics::matched_distance(&a, &b).map_or(f64::INFINITY, |matched| matched.max_abs);
     let max_abs_diff = both.map(far);
-    let index = outcome.indices.fuzzy_davies_bouldin;
     Ok(Pooled {
         what,
         k: outcome.centres.k() as u32,
         centres,
         max_abs_diff,
         rounds: outcome.rounds,
-        fuzzy_davies_bouldin: index.is_finite().then_some(index),
+        fuzzy_davies_bouldin: outcome.indices.fuzzy_davies_bouldin,
     })
 }
 
@@ -54,7 +53,7 @@ pub(super) fn told(pooled: &Pooled, sampling: Option<f64>) -> String {
         return format!("{head}it chose K = {}, so its centres are not compared", pooled.k);
     };
     let far = if far < 1e-9 { format!("{far:.1e}") } else { text::percent(far) };
-    let sampling = sampling.filter(|part| part.is_finite()).map_or_else(String::new, |part| {
+    let sampling = sampling.map_or_else(String::new, |part| {
         format!("\n  the rows' own sampling error is about {}, by the plan's forecast", text::percent(part))
     });
     format!("{head}centres are at most {far} of a column's range apart{sampling}")

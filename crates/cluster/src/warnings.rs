@@ -84,7 +84,7 @@ pub fn of(recipe: &Recipe, domain: &Domain, names: &[String], outcome: &Outcome)
     found.extend(coarse(recipe, domain, outcome));
     found.extend(few_rows(outcome));
     found.extend(columns::of(domain, names, outcome));
-    found.retain(|warning| may_be_said(warning.name, &traits));
+    found.retain(|warning| may_be_said(&warning.name, &traits));
     once(found)
 }
 
@@ -101,7 +101,7 @@ pub fn under_noise(
     domain: &Domain,
     outcome: &Outcome,
     errors: &[Vec<f64>],
-    mass: &[f64],
+    mass: &[Option<f64>],
     forecast: f64,
 ) -> Vec<Warning> {
     let (Some(centres), k) = (in_questions(outcome), outcome.centres.k()) else { return Vec::new() };
@@ -140,7 +140,7 @@ pub fn under_noise(
         .mass
         .iter()
         .zip(mass)
-        .filter(|(held, error)| held.is_some_and(|held| held < DROWNED * **error));
+        .filter(|(held, error)| held.zip(**error).is_some_and(|(held, error)| held < DROWNED * error));
     let drowned = drowned.count();
     if drowned > 0 {
         let text = format!(
@@ -179,15 +179,16 @@ fn once(mut found: Vec<Warning>) -> Vec<Warning> {
         // A box that is too wide leaves the others to make the clusters.
         ("flat-column", "one-column"),
     ];
-    let said: Vec<&str> = found.iter().map(|warning| warning.name).collect();
-    let column = |warning: &Warning| warning.numbers.get("column").copied();
+    let said: Vec<_> = found.iter().map(|warning| warning.name.clone()).collect();
+    let column = |warning: &Warning| warning.numbers.get("column").copied().flatten();
     let carried: Vec<Option<f64>> =
-        found.iter().filter(|warning| ["outliers", "code"].contains(&warning.name)).map(column).collect();
+        found.iter().filter(|warning| ["outliers", "code"].contains(&&*warning.name)).map(column).collect();
     found.retain(|warning| {
-        let follows = FOLLOWS.iter().any(|(cause, effect)| *effect == warning.name && said.contains(cause));
+        let follows =
+            FOLLOWS.iter().any(|(cause, effect)| *effect == warning.name && said.iter().any(|said| said == cause));
         // That the gap still grows at the largest K says so, too.
         let end = warning.name == "k-at-border" && warning.numbers["k"] == warning.numbers["to"];
-        let follows = follows || (end && said.contains(&"no-clear-k"));
+        let follows = follows || (end && said.iter().any(|said| said == "no-clear-k"));
         // Rows that lie apart make the box wide.
         let carried = warning.name == "flat-column" && carried.contains(&column(warning));
         !(follows || carried)
@@ -480,8 +481,8 @@ mod tests {
             Rows::new((0..40).map(|i| 0.2 + 0.6 * f64::from(i % 2) + 0.001 * f64::from(i)).collect(), 1).unwrap();
         let rows = Prepared::new(&rows, &domain, OutOfBox::Refuse).unwrap();
         let good = crate::pooled::run(&mut recipe.run(&domain, 1).unwrap(), &rows).unwrap();
-        let said = |outcome: &Outcome, error: f64, mass: f64| -> Vec<&str> {
-            let found = under_noise(&domain, outcome, &[vec![error], vec![error]], &[mass; 2], 0.01);
+        let said = |outcome: &Outcome, error: f64, mass: f64| -> Vec<_> {
+            let found = under_noise(&domain, outcome, &[vec![error], vec![error]], &[Some(mass); 2], 0.01);
             found.into_iter().map(|warning| warning.name).collect()
         };
         assert_eq!(said(&good, 0.02, 3.0), [""; 0]);
@@ -538,7 +539,7 @@ mod tests {
 
     #[test]
     fn an_index_votes_where_it_is_defined_and_the_one_that_chose_has_no_second_vote() {
-        let names = |found: &[Warning]| found.iter().map(|warning| warning.name).collect::<Vec<_>>();
+        let names = |found: &[Warning]| found.iter().map(|warning| warning.name.clone()).collect::<Vec<_>>();
         // One cluster: neither of the others is defined there.
         let one = said([0.5, 0.3, 0.2, 0.1], [0.5, 0.3, 0.4], [0.5, 0.3, 0.4]);
         assert!(one.is_empty(), "{one:?}");
@@ -560,13 +561,13 @@ mod tests {
         let fuzzy = [0.5, 0.3, 0.4];
         // A larger one has a larger gap by far; by less than twice its error it is none.
         let later = said([0.1, 0.5, 0.4, 0.6], fuzzy, fuzzy);
-        assert_eq!((later[0].name, later[0].numbers["chosen"]), ("no-clear-k", 2.0));
+        assert_eq!((&*later[0].name, later[0].numbers["chosen"]), ("no-clear-k", Some(2.0)));
         assert!(later[0].text.contains("the gap of K = 4 is larger"), "{later:?}");
         let near = said([0.1, 0.5, 0.4, 0.515], [0.3, 0.5, 0.4], [0.3, 0.5, 0.4]);
         assert!(near.iter().all(|found| found.name != "no-clear-k"), "{near:?}");
         // It only grows: the end of the range is said to be no more than that.
         let grows = said([0.1, 0.3, 0.5, 0.7], fuzzy, fuzzy);
-        let names: Vec<&str> = grows.iter().map(|found| found.name).collect();
+        let names: Vec<&str> = grows.iter().map(|found| &*found.name).collect();
         assert_eq!(names, ["no-clear-k"], "{grows:?}");
         assert!(grows[0].text.contains("K = 4, the largest that was tried"), "{grows:?}");
     }

@@ -1,6 +1,6 @@
 //! Which finding can be said under which method: every finding, planted in an outcome of every method.
 
-use std::collections::BTreeSet;
+use std::{borrow::Cow, collections::BTreeSet};
 
 use veilsum_cluster::{
     Algorithm, Domain, Indices, OutOfBox, Outcome, Prepared, Recipe, Rows, Scaling,
@@ -43,7 +43,7 @@ fn plain(recipe: &Recipe) -> Outcome {
     pooled::run(&mut recipe.run(&domain(), 1).unwrap(), &rows).unwrap()
 }
 
-fn said(recipe: &Recipe, outcome: &Outcome) -> BTreeSet<&'static str> {
+fn said(recipe: &Recipe, outcome: &Outcome) -> BTreeSet<Cow<'static, str>> {
     let names: Vec<String> = (0..D).map(|column| format!("c{column}")).collect();
     warnings::of(recipe, &domain(), &names, outcome).into_iter().map(|warning| warning.name).collect()
 }
@@ -53,12 +53,11 @@ fn planted(finding: &str, mut recipe: Recipe, mut outcome: Outcome) -> (Recipe, 
     let k = recipe.clusters.min;
     let point = |k: u32, index: f64| CurvePoint {
         k,
-        restart: 0,
-        indices: Indices { fuzzy_davies_bouldin: index, xie_beni: Some(2.0 - index), ..Indices::default() },
-        objective: 1.0,
+        indices: Indices { fuzzy_davies_bouldin: Some(index), xie_beni: Some(2.0 - index), ..Indices::default() },
+        objective: Some(1.0),
         rounds: 1,
         converged: true,
-        collapsed: false,
+        ..CurvePoint::default()
     };
     let even =
         vec![

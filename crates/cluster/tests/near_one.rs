@@ -46,7 +46,7 @@ fn a_centre_that_totals_cannot_move_is_told() {
     let (outcome, told) = found(1.05);
     assert_eq!(outcome.centres.row(3), [1.0, 0.0], "it stands where it began");
     let told = told.expect("the finding");
-    assert_eq!((told.numbers["frozen"], told.numbers["k"]), (1.0, 4.0));
+    assert_eq!((told.numbers["frozen"], told.numbers["k"]), (Some(1.0), Some(4.0)));
     assert!(told.text.contains("a result of 3 clusters"), "{}", told.text);
     let (outcome, told) = found(2.0);
     assert!(told.is_none() && outcome.centres.row(3) != [1.0, 0.0], "{told:?}");

@@ -47,7 +47,7 @@ fn table_1(name: &str, printed: f64) {
 
         let pooled = run(std::slice::from_ref(&whole), params(&start, 0.0, 30));
         assert!(max_difference(&pooled.centres, &federated.centres) < 1e-10, "{name} start {seed}");
-        let (a, b) = (pooled.indices.fuzzy_davies_bouldin, federated.indices.fuzzy_davies_bouldin);
+        let [a, b] = [&pooled, &federated].map(|outcome| outcome.indices.fuzzy_davies_bouldin.unwrap());
         assert!((a / b - 1.0).abs() < 1e-9, "{name} start {seed}: FedFuzzDB {a} and {b}");
 
         // With the stop rule both end in the same round.

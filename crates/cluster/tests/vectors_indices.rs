@@ -27,7 +27,7 @@ fn every_index_equals_the_reference() {
     let verdict = verdict(&prepare_all(&rows, &domain), &centres, 2.0);
     let indices = &verdict.indices;
     for (name, found) in [
-        ("fuzzy_db", Some(indices.fuzzy_davies_bouldin)),
+        ("fuzzy_db", indices.fuzzy_davies_bouldin),
         ("db", indices.davies_bouldin),
         ("xb", indices.xie_beni),
         ("pc", indices.partition_coefficient),
@@ -180,7 +180,7 @@ proptest! {
         let list = |v: &Verdict| {
             let i = v.indices.clone();
             [
-                Some(i.fuzzy_davies_bouldin), i.davies_bouldin, i.xie_beni, i.partition_coefficient,
+                i.fuzzy_davies_bouldin, i.davies_bouldin, i.xie_beni, i.partition_coefficient,
                 i.partition_entropy, i.modified_partition_coefficient, i.fukuyama_sugeno, i.wsse, i.osse, i.wsse_squared,
                 i.osse_squared, i.inertia, Some(v.objective),
             ]

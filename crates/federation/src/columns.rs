@@ -144,7 +144,7 @@ pub fn domain(columns: &[Column], categorical: &[Categorical], scaling: Scaling)
 }
 
 /// The shares of a categorical column's categories in every cluster.
-#[derive(Clone, PartialEq, Debug, Serialize)]
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 pub struct Shares {
     /// The column's name in the header.
     pub column: String,

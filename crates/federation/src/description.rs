@@ -1,12 +1,15 @@
 //! The description of a cohort's columns, as a result has it: names, original units and bins.
 
-use serde::{Deserialize, Deserializer, Serialize};
+use serde::{Deserialize, Serialize};
 use veilsum_cluster::{
     Error,
     method::{self, mechanism::half_of_most},
 };
 
-use crate::plan::{Column, PlanSpec};
+use crate::{
+    near,
+    plan::{Column, PlanSpec},
+};
 
 /// What a run of `describe` tells of every column, over the cohort.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
@@ -36,10 +39,10 @@ pub struct Number {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub missing: Option<u64>,
     /// Mean; no number where a file has none.
-    #[serde(deserialize_with = "null_is_nan")]
+    #[serde(deserialize_with = "near::number")]
     pub mean: f64,
     /// Standard deviation, divisor N.
-    #[serde(deserialize_with = "null_is_nan")]
+    #[serde(deserialize_with = "near::number")]
     pub deviation: f64,
     /// Rows in bins, ascending; a value on an edge lies in the upper one, and the upper end of the range in the last.
     pub histogram: Vec<Bin>,
@@ -76,13 +79,8 @@ pub struct Count {
     /// Rows that have it.
     pub rows: u64,
     /// Their share of all rows.
-    #[serde(deserialize_with = "null_is_nan")]
+    #[serde(deserialize_with = "near::number")]
     pub share: f64,
-}
-
-/// A number that is none is written as `null`.
-fn null_is_nan<'de, D: Deserializer<'de>>(of: D) -> Result<f64, D::Error> {
-    Ok(Option::deserialize(of)?.unwrap_or(f64::NAN))
 }
 
 impl Description {

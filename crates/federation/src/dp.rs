@@ -1,8 +1,11 @@
 //! What a plan with noise promises and costs, for plans, reports and result files (spec section 17).
 
-use std::sync::{Mutex, PoisonError};
+use std::{
+    borrow::Cow,
+    sync::{Mutex, PoisonError},
+};
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use veilsum_cluster::{
     Domain, Method, Recipe, Step,
     method::mechanism::{self, Forecast, KEPT},
@@ -18,7 +21,8 @@ use crate::{
 };
 
 /// The promise of a run and what it does to the result.
-#[derive(Debug, Clone, Serialize)]
+#[derive(Debug, Clone, Default, Serialize, Deserialize)]
+#[serde(default)]
 pub struct Privacy {
     /// The promise in words.
     pub promise: String,
@@ -27,7 +31,7 @@ pub struct Privacy {
     /// The delta at which epsilon is shown, below one over the expected rows.
     pub delta: f64,
     /// What is added or removed: `record`, `person` or `site`.
-    pub unit: &'static str,
+    pub unit: Cow<'static, str>,
     /// Rows of a unit at most.
     pub rows_of_unit: u64,
     /// The whole run as zero-concentrated differential privacy, with questions that are asked again.
@@ -44,10 +48,11 @@ pub struct Privacy {
     pub noise_of_count: f64,
     /// What will come out, in a sentence, for clear, round clusters.
     pub forecast: String,
-    /// How far noise moves a coordinate of a centre (root mean square), as a part of its column's range.
-    pub predicted_error: f64,
+    /// How far noise moves a coordinate of a centre (root mean square), as a part of its column's range; `None` where the mechanism
+    /// cannot be played.
+    pub predicted_error: Option<f64>,
     /// The same of another sample of as many rows.
-    pub sampling_error: f64,
+    pub sampling_error: Option<f64>,
     /// Probability that every cluster has a centre of its own at the end: the plan's mechanism played over made-up clear clusters.
     pub clusters_kept: f64,
     /// The same without noise: what is missing here is not the noise's fault.
@@ -72,6 +77,7 @@ impl Privacy {
         };
         // A plan whose mechanism cannot be played promises nothing.
         let found = forecast(work, excess).unwrap_or(Forecast::NOTHING);
+        let finite = |error: f64| error.is_finite().then_some(error);
         let unit = match noise.unit {
             Unit::Record => "record",
             Unit::Person { .. } => "person",
@@ -80,7 +86,7 @@ impl Privacy {
             promise: noise.promise(),
             epsilon: noise.epsilon(),
             delta: noise.delta(),
-            unit,
+            unit: unit.into(),
             rows_of_unit: noise.unit.rows(),
             rho: noise.rho(),
             retries: noise.retries,
@@ -89,8 +95,8 @@ impl Privacy {
             noise_of_sums: sums,
             noise_of_count: count,
             forecast: format!("{}: {}", setting(work, form, &noise), outlook(&found)),
-            predicted_error: found.error,
-            sampling_error: found.sampling,
+            predicted_error: finite(found.error),
+            sampling_error: finite(found.sampling),
             clusters_kept: found.kept,
             clusters_kept_without_noise: found.kept_without_noise,
             useful: found.useful(),
@@ -101,7 +107,7 @@ impl Privacy {
 
     /// For a terminal.
     pub fn to_text(&self) -> String {
-        let unit = match self.unit {
+        let unit = match &*self.unit {
             "person" => Unit::Person { rows: self.rows_of_unit },
             _ => Unit::Record,
         };

@@ -1,12 +1,14 @@
 //! The standard errors of a noisy result, and which of its numbers cannot be told from noise.
 
-use serde::Serialize;
+use std::borrow::Cow;
+
+use serde::{Deserialize, Serialize};
 use veilsum_cluster::{
     Centres, Domain, Outcome, Query,
     method::{CurvePoint, mechanism},
 };
 
-use crate::{description::Description, plan::PlanSpec, question::Shared};
+use crate::{description::Description, near, plan::PlanSpec, question::Shared};
 
 /// Beyond this part of a number its standard error leaves nothing of it.
 const DROWNED: f64 = 1.0 / 3.0;
@@ -24,26 +26,29 @@ const CLIPPED: &str = "standard error of the noise alone, by repeating the plan'
                        shrinks as rows or the budget grow, since a row may then pull farther";
 
 /// Standard errors of a result under noise, beside its numbers; `null` where none could be computed. They are of the noise alone.
-#[derive(Debug, Clone, Serialize)]
+#[derive(Debug, Clone, Default, Serialize, Deserialize)]
+#[serde(default)]
 pub struct ResultErrors {
     /// What they are.
-    pub meaning: &'static str,
+    pub meaning: Cow<'static, str>,
     /// Of `centres`, K x d, original units.
+    #[serde(deserialize_with = "near::rows")]
     pub centres: Vec<Vec<f64>>,
     /// Of `centres_box`, K x d.
+    #[serde(deserialize_with = "near::rows")]
     pub centres_box: Vec<Vec<f64>>,
     /// Of `mass`.
-    pub mass: Vec<f64>,
+    pub mass: Vec<Option<f64>>,
     /// Of `n_total`.
-    pub n_total: f64,
+    pub n_total: Option<f64>,
     /// Of `objective`.
-    pub objective: f64,
+    pub objective: Option<f64>,
     /// Of `objective_per_row`.
-    pub objective_per_row: f64,
+    pub objective_per_row: Option<f64>,
     /// Of the fuzzy Davies-Bouldin index.
-    pub fuzzy_davies_bouldin: f64,
+    pub fuzzy_davies_bouldin: Option<f64>,
     /// Of the Xie-Beni index.
-    pub xie_beni: f64,
+    pub xie_beni: Option<f64>,
     /// Of every number of `description`, in its place.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub description: Option<Description>,
@@ -71,7 +76,7 @@ impl ResultErrors {
             return Self::of_description(&domain, Description::of(work, found).ok()?.errors(&repeats.ok()?));
         }
         let found = mechanism::errors(&work.recipe, &domain, outcome, excess).ok()??;
-        let count = shared.levels.of_count().deviation * excess;
+        let of_rows = if counted.is_some() { shared.levels.of_count().deviation * excess } else { found.rows };
         let d = domain.columns();
         let scaled = |to: &dyn Fn(usize) -> f64| -> Vec<Vec<f64>> {
             let row = |row: &[f64]| row.iter().enumerate().map(|(column, error)| error * to(column)).collect();
@@ -81,50 +86,46 @@ impl ResultErrors {
             let (low, high) = domain.working_interval(column);
             high - low
         };
-        let mut errors = ResultErrors {
-            meaning: if work.recipe.clips() { CLIPPED } else { OF_NOISE },
-            centres: scaled(&|column| (domain.upper()[column] - domain.lower()[column]) / working(column)),
-            centres_box: scaled(&|column| 1.0 / working(column)),
-            mass: found.mass.clone(),
-            n_total: if counted.is_some() { count } else { found.rows },
-            objective: found.objective,
-            objective_per_row: found.objective_per_row,
-            fuzzy_davies_bouldin: found.fuzzy_davies_bouldin,
-            xie_beni: found.xie_beni,
-            description: None,
-            not_distinguishable_from_noise: Vec::new(),
-        };
+        // Each with its place and its error; a coordinate counts as large as the least distance between two centres.
         let gap = mechanism::gap(&outcome.centres, &domain);
-        for (i, _) in found.centres.iter().enumerate().filter(|(_, error)| drowned(gap, **error)) {
-            for name in ["centres", "centres_box"] {
-                errors.drown(format!("/{name}/{}/{}", i / d, i % d));
-            }
-        }
-        for (i, (mass, error)) in outcome.clusters.mass.iter().zip(&found.mass).enumerate() {
-            if mass.is_some_and(|mass| drowned(mass, *error)) {
-                errors.drown(format!("/mass/{i}"));
-            }
-        }
-        let n_total = counted.or(outcome.n_total).map_or(f64::INFINITY, |n| n as f64);
+        let coordinates = found.centres.iter().enumerate().flat_map(|(i, error)| {
+            ["centres", "centres_box"].map(|name| (format!("/{name}/{}/{}", i / d, i % d), Some(gap), *error))
+        });
+        let masses = outcome.clusters.mass.iter().zip(&found.mass).enumerate();
+        let masses = masses.map(|(i, (mass, error))| (format!("/mass/{i}"), *mass, *error));
+        let (n_total, indices) = (counted.or(outcome.n_total).map(|n| n as f64), &outcome.indices);
         let alone = [
-            ("/n_total", n_total, errors.n_total),
-            ("/objective", outcome.objective, errors.objective),
-            ("/objective_per_row", outcome.objective_per_row, errors.objective_per_row),
-            ("/indices/fuzzy_davies_bouldin", outcome.indices.fuzzy_davies_bouldin, errors.fuzzy_davies_bouldin),
-            ("/indices/xie_beni", outcome.indices.xie_beni.unwrap_or(f64::INFINITY), errors.xie_beni),
+            ("/n_total", n_total, of_rows),
+            ("/objective", Some(outcome.objective), found.objective),
+            ("/objective_per_row", Some(outcome.objective_per_row), found.objective_per_row),
+            ("/indices/fuzzy_davies_bouldin", indices.fuzzy_davies_bouldin, found.fuzzy_davies_bouldin),
+            ("/indices/xie_beni", indices.xie_beni, found.xie_beni),
         ];
+        let alone = alone.map(|(name, value, error)| (name.to_owned(), value, error));
         // What was not asked for is no number anyway.
-        for (name, ..) in alone.iter().filter(|(_, value, error)| value.is_finite() && drowned(*value, *error)) {
-            errors.drown((*name).to_owned());
-        }
+        let hidden = coordinates.chain(masses).chain(alone).filter_map(|(name, value, error)| {
+            value.filter(|value| value.is_finite() && drowned(*value, error)).map(|_| name)
+        });
         // The points of a curve have no standard errors; what the noise of their own totals drowns is no number either.
         let of_objective = |k: u32| {
             let centres = Centres::new(k as usize, d, vec![0.0; k as usize * d]).ok()?;
             let levels = shared.levels.of(&Query::fuzzy_validation(centres, outcome.m), &domain)?;
             levels.last().map(|level| level.deviation * excess)
         };
-        drowned_points(&outcome.curve, of_objective).into_iter().for_each(|pointer| errors.drown(pointer));
-        Some(errors)
+        let hidden = hidden.chain(drowned_points(&outcome.curve, of_objective)).collect();
+        Some(ResultErrors {
+            meaning: if work.recipe.clips() { CLIPPED } else { OF_NOISE }.into(),
+            centres: scaled(&|column| (domain.upper()[column] - domain.lower()[column]) / working(column)),
+            centres_box: scaled(&|column| 1.0 / working(column)),
+            mass: found.mass.iter().copied().map(Some).collect(),
+            n_total: Some(of_rows),
+            objective: Some(found.objective),
+            objective_per_row: Some(found.objective_per_row),
+            fuzzy_davies_bouldin: Some(found.fuzzy_davies_bouldin),
+            xie_beni: Some(found.xie_beni),
+            description: None,
+            not_distinguishable_from_noise: hidden,
+        })
     }
 
     /// Of a description, whose one centre is the mean of all rows.
@@ -135,28 +136,20 @@ impl ResultErrors {
         let sides = domain.upper().iter().zip(domain.lower()).map(|(upper, lower)| upper - lower);
         let centre_box = centre.iter().zip(sides).map(|(error, side)| error / side).collect();
         Some(ResultErrors {
-            meaning: OF_TOTALS,
+            meaning: OF_TOTALS.into(),
             centres: vec![centre],
             centres_box: vec![centre_box],
-            mass: Vec::new(),
-            n_total: errors.rows as f64,
-            objective: f64::INFINITY,
-            objective_per_row: f64::INFINITY,
-            fuzzy_davies_bouldin: f64::INFINITY,
-            xie_beni: f64::INFINITY,
+            n_total: Some(errors.rows as f64),
             description: Some(errors),
-            not_distinguishable_from_noise: Vec::new(),
+            ..ResultErrors::default()
         })
-    }
-
-    fn drown(&mut self, pointer: String) {
-        self.not_distinguishable_from_noise.push(pointer);
     }
 }
 
 /// What noise drowns in a curve over K, given the deviation of the objective's noise at each K.
 fn drowned_points(curve: &[CurvePoint], of_objective: impl Fn(u32) -> Option<f64>) -> Vec<String> {
-    let hidden = |point: &CurvePoint| drowned(point.objective, of_objective(point.k).unwrap_or(f64::INFINITY));
+    let error = |k: u32| of_objective(k).unwrap_or(f64::INFINITY);
+    let hidden = |point: &CurvePoint| point.objective.is_some_and(|objective| drowned(objective, error(point.k)));
     let points = curve.iter().enumerate().filter(|(_, point)| hidden(point));
     points.flat_map(|(at, _)| ["objective", "indices/xie_beni"].map(|name| format!("/curve/{at}/{name}"))).collect()
 }
@@ -173,15 +166,7 @@ mod tests {
     /// A negative noisy objective counts as hardly more than 0, and must not stand in the curve as a number.
     #[test]
     fn points_of_a_curve_that_noise_drowns_are_no_numbers() {
-        let point = |k, objective| CurvePoint {
-            k,
-            restart: 0,
-            indices: veilsum_cluster::Indices::default(),
-            objective,
-            rounds: 1,
-            converged: false,
-            collapsed: false,
-        };
+        let point = |k, objective| CurvePoint { k, objective: Some(objective), ..CurvePoint::default() };
         let curve = [point(2, 90.0), point(3, f64::MIN_POSITIVE), point(4, 31.0)];
         let found = drowned_points(&curve, |k| Some(24.0 / f64::from(k)));
         assert_eq!(found, ["/curve/1/objective", "/curve/1/indices/xie_beni"]);

@@ -1,5 +1,7 @@
-//! Whether what another party says is what a copy of the run came to, but for the last digits of its numbers.
+//! Whether what another party says is what a copy of the run came to, but for the last digits of its numbers; and how numbers are read that
+//! are written as `null`, because they are none.
 
+use serde::{Deserialize, Deserializer};
 use serde_json::Value;
 use veilsum_cluster::{Domain, Scaling};
 
@@ -99,6 +101,17 @@ impl Units {
         let d = self.columns.len();
         len.is_multiple_of(d).then(|| self.columns[at % d])
     }
+}
+
+/// A number; NaN where there is none.
+pub(crate) fn number<'de, D: Deserializer<'de>>(of: D) -> Result<f64, D::Error> {
+    Ok(Option::deserialize(of)?.unwrap_or(f64::NAN))
+}
+
+/// Rows of numbers, likewise.
+pub(crate) fn rows<'de, D: Deserializer<'de>>(of: D) -> Result<Vec<Vec<f64>>, D::Error> {
+    let rows: Vec<Vec<Option<f64>>> = Vec::deserialize(of)?;
+    Ok(rows.into_iter().map(|row| row.into_iter().map(|x| x.unwrap_or(f64::NAN)).collect()).collect())
 }
 
 #[cfg(test)]

@@ -1,5 +1,7 @@
 //! The result of a run, for `result.json`.
 
+use std::{borrow::Cow, sync::Arc};
+
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 /// What a method ends with: a [`RunResult`] before it is told.
@@ -23,6 +25,7 @@ use crate::{
     errors::ResultErrors,
     method_session::MethodSession,
     model::{Early, Model},
+    near,
     plan::{PlanSpec, Shares},
     question::SumBounds,
     signed::Signed,
@@ -82,11 +85,13 @@ impl ColumnProfile {
     }
 }
 
-/// The result of a run, as the coordinator knows it, or a site that runs a copy of the method.
-#[derive(Debug, Clone, Serialize)]
+/// The result of a run, as the coordinator knows it, or a site that runs a copy of the method; read from a file, what the file says of it. A
+/// site that ran no copy writes fewer members.
+#[derive(Debug, Clone, Default, Serialize, Deserialize)]
+#[serde(default)]
 pub struct RunResult {
     /// Name of the method.
-    pub method: &'static str,
+    pub method: String,
     /// Number of clusters.
     pub k: u32,
     /// Fuzzifier that memberships are computed with.
@@ -97,8 +102,10 @@ pub struct RunResult {
     /// Names of the columns.
     pub columns: Vec<String>,
     /// K x d, original units.
+    #[serde(deserialize_with = "near::rows")]
     pub centres: Vec<Vec<f64>>,
     /// K x d, box units.
+    #[serde(deserialize_with = "near::rows")]
     pub centres_box: Vec<Vec<f64>>,
     /// The shares of every category in every cluster, where there are columns of categories: the coordinates of `centres` behind
     /// the numbers, by name.
@@ -111,19 +118,19 @@ pub struct RunResult {
     /// Rows of the sites that the indices are over (those of `cohort`, where no index is there); `null` where nobody told it.
     pub n_total: Option<u64>,
     /// Who told `n_total`: the intermediary's count, or the sum of all memberships where a counted site left the run.
-    pub n_total_from: Option<&'static str>,
+    pub n_total_from: Option<Cow<'static, str>>,
     /// Rounds that moved the centres.
     pub rounds: u32,
-    /// Whether the centres came to rest, and the run to its end.
-    pub converged: bool,
+    /// Whether the centres came to rest, and the run to its end; a site's file that has it from an early model may not say.
+    pub converged: Option<bool>,
     /// Why the run ended before its method did, where it did.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub ended_early: Option<Early>,
     /// Objective: J_m for fuzzy methods, sum of squared distances to the nearest centre for hard ones; squared units of the
-    /// questions. `null` where the run ended before it was asked for, as is `fuzzy_davies_bouldin` then.
-    pub objective: f64,
+    /// questions. `None` where the run ended before it was asked for, and below the steps of its total.
+    pub objective: Option<f64>,
     /// The objective over N.
-    pub objective_per_row: f64,
+    pub objective_per_row: Option<f64>,
     /// Validity indices.
     pub indices: veilsum_cluster::Indices,
     /// One point for every K that was tried; empty where the plan names one K.
@@ -175,20 +182,20 @@ pub struct RunResult {
     pub signed: Option<(Hash, Signed)>,
     /// All questions and openings of the run, as a file of openings has them, where they are all there.
     #[serde(skip)]
-    pub openings: Option<Vec<u8>>,
+    pub openings: Option<Arc<[u8]>>,
 }
 
 /// The indices that do not rest on squared distances of rows to their centres.
 fn without_squares(of: &Indices) -> Indices {
-    let none = Indices { fuzzy_davies_bouldin: of.fuzzy_davies_bouldin, ..Indices::default() };
     Indices {
+        fuzzy_davies_bouldin: of.fuzzy_davies_bouldin,
         davies_bouldin: of.davies_bouldin,
         partition_coefficient: of.partition_coefficient,
         partition_entropy: of.partition_entropy,
         modified_partition_coefficient: of.modified_partition_coefficient,
         osse: of.osse,
         osse_squared: of.osse_squared,
-        ..none
+        ..Indices::default()
     }
 }
 
@@ -263,7 +270,7 @@ impl RunResult {
         // Why such a run has not converged is said already.
         findings.retain(|finding| ended_early.is_none() || finding.name != "not-converged");
         if let (Some(errors), Some(privacy)) = (errors.as_ref().filter(|_| description.is_none()), &privacy) {
-            let (domain, of_forecast) = (work.domain()?, privacy.predicted_error);
+            let (domain, of_forecast) = (work.domain()?, privacy.predicted_error.unwrap_or(f64::INFINITY));
             findings.extend(warnings::under_noise(&domain, outcome, &errors.centres_box, &errors.mass, of_forecast));
         }
         let gone = (0..roster.sites.len() as u16).map(|site| (site, roster.name_of(PartyId::Site(site))));
@@ -275,18 +282,19 @@ impl RunResult {
             .map(|(site, name)| Departure { site: name, question: conversation.gone_since(site), why: None })
             .collect();
         // A number below the steps of its total is none.
-        let hidden = |objective: f64| outcome.below.is_some_and(|below| objective <= below);
-        let shown = |number: f64| if hidden(outcome.objective) { f64::INFINITY } else { number };
-        let known = |objective: f64, of: &Indices| if hidden(objective) { without_squares(of) } else { of.clone() };
-        let point = |point: &CurvePoint| CurvePoint {
-            indices: known(point.objective, &point.indices),
-            objective: if hidden(point.objective) { f64::INFINITY } else { point.objective },
-            ..point.clone()
+        let known = |objective: Option<f64>, indices: &Indices| match (objective, outcome.below) {
+            (Some(objective), Some(below)) if objective <= below => (None, without_squares(indices)),
+            _ => (objective.filter(|objective| objective.is_finite()), indices.clone()),
+        };
+        let point = |point: &CurvePoint| {
+            let (objective, indices) = known(point.objective, &point.indices);
+            CurvePoint { indices, objective, ..point.clone() }
         };
         let curve = outcome.curve.iter().map(point).collect();
+        let (objective, indices) = known(Some(outcome.objective), &outcome.indices);
         let model = Model::of(work, &terms.hash(), outcome, ended_early.clone())?;
         Ok(RunResult {
-            method: work.method_name(),
+            method: work.method_name().into(),
             k: outcome.centres.k() as u32,
             m: outcome.m,
             description,
@@ -296,13 +304,13 @@ impl RunResult {
             centres_box,
             clusters: outcome.clusters.clone().stretched(&work.extents()),
             n_total,
-            n_total_from: n_total.map(|_| from),
+            n_total_from: n_total.map(|_| from.into()),
             rounds: outcome.rounds,
-            converged: outcome.converged && ended_early.is_none(),
+            converged: Some(outcome.converged && ended_early.is_none()),
             ended_early,
-            objective: shown(outcome.objective),
-            objective_per_row: shown(outcome.objective_per_row),
-            indices: known(outcome.objective, &outcome.indices),
+            objective,
+            objective_per_row: objective.map(|_| outcome.objective_per_row),
+            indices,
             curve,
             stability: outcome.stability.clone(),
             questions: outcome.questions,

@@ -1,6 +1,6 @@
 //! Who sent how much in which phase, counted from the frames themselves.
 
-use std::collections::BTreeMap;
+use std::{borrow::Cow, collections::BTreeMap};
 
 use serde::{Deserialize, Serialize};
 use veilsum_proto::message::{Kind, kind_of};
@@ -23,9 +23,9 @@ impl Count {
 }
 
 /// Sent frames by party and phase.
-#[derive(Clone, PartialEq, Eq, Debug, Default, Serialize)]
+#[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
 #[serde(transparent)]
-pub struct Traffic(pub BTreeMap<String, BTreeMap<&'static str, Count>>);
+pub struct Traffic(pub BTreeMap<String, BTreeMap<Cow<'static, str>, Count>>);
 
 /// The phase to which a kind of message belongs.
 pub fn phase(kind: Kind) -> &'static str {
@@ -53,7 +53,7 @@ impl Traffic {
     /// Counts a frame that `party` sent.
     pub fn sent(&mut self, party: &str, frame: &[u8]) {
         let phase = kind_of(frame).map_or("control", phase);
-        let count = self.0.entry(party.to_owned()).or_default().entry(phase).or_default();
+        let count = self.0.entry(party.to_owned()).or_default().entry(phase.into()).or_default();
         count.messages += 1;
         count.bytes += frame.len() as u64;
     }
@@ -62,7 +62,7 @@ impl Traffic {
     pub fn add(&mut self, other: &Traffic) {
         for (party, phases) in &other.0 {
             for (phase, c) in phases {
-                let count = self.0.entry(party.clone()).or_default().entry(phase).or_default();
+                let count = self.0.entry(party.clone()).or_default().entry(phase.clone()).or_default();
                 count.messages += c.messages;
                 count.bytes += c.bytes;
             }

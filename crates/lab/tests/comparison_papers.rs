@@ -92,7 +92,7 @@ fn fed_fcm_on_the_motivational_example() {
             max_rounds: 50,
             local: LocalSteps { most: 1000, epsilon: 1e-3 },
         };
-        index.push(on_totals(algorithm, 5, &example, &domain).indices.fuzzy_davies_bouldin);
+        index.push(on_totals(algorithm, 5, &example, &domain).indices.fuzzy_davies_bouldin.unwrap());
     }
     about(&index, 0.4309, 0.004);
 }

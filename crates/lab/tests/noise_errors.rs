@@ -23,7 +23,7 @@ fn numbers(outcome: &Outcome) -> Vec<(&'static str, f64)> {
         ("N", outcome.n_total.expect("N") as f64),
         ("objective", outcome.objective),
         ("objective/N", outcome.objective_per_row),
-        ("fuzzy Davies-Bouldin", outcome.indices.fuzzy_davies_bouldin),
+        ("fuzzy Davies-Bouldin", outcome.indices.fuzzy_davies_bouldin.unwrap_or(f64::INFINITY)),
         ("Xie-Beni", outcome.indices.xie_beni.unwrap_or(f64::INFINITY)),
     ];
     centres.chain(mass).chain(alone).collect()

@@ -51,10 +51,9 @@ pub struct Pooled {
 /// What a run came to, without documents and signatures. What noise drowns stands as `null`, and under `errors`.
 pub fn document(result: &RunResult, pooled: Option<&Pooled>) -> Value {
     let mut value = result.to_json();
-    let says = serde_json::from_value::<Told>(value.clone()).map(|told| says::finding(&told.seen()));
-    if let Some(object) = value.as_object_mut() {
-        object.insert("says".into(), json!(says.unwrap_or_default()));
-        object.extend(pooled.map(|pooled| ("pooled".into(), json!(pooled))));
+    value["says"] = json!(says::finding(&told(result)));
+    if let Some(pooled) = pooled {
+        value["pooled"] = json!(pooled);
     }
     value
 }
@@ -133,13 +132,12 @@ pub fn write_site(
 ) -> Result<(), Failure> {
     let value = match result {
         Some(result) => document(&RunResult { traffic: traffic.clone(), ..result.clone() }, None),
-        None => json!({
-            "method": model.method, "k": model.k, "m": model.m, "centres": model.centres, "converged": model.converged,
-            "columns": model.names(),
-            "ended_early": model.ended_early, "plan_hash": model.plan,
-            "standardisation": model.standardisation, "traffic": traffic, "findings": [],
-            "warnings": ["this site ran no copy of the method, so it looked for nothing to doubt"],
-        }),
+        None => {
+            let mut value = of_model(model);
+            (value["traffic"], value["findings"]) = (json!(traffic), json!([]));
+            value["warnings"] = json!(["this site ran no copy of the method, so it looked for nothing to doubt"]);
+            value
+        }
     };
     let signed = result.and_then(|result| result.signed.as_ref());
     files::write_atomic(path, &writer.file(value, &model.to_bytes(), signed)?)?;
@@ -149,14 +147,23 @@ pub fn write_site(
     write_openings(&openings_beside(path), result.and_then(|result| result.openings.as_deref())).map(drop)
 }
 
+/// What a model says of its run, as a result of it.
+fn of_model(model: &Model) -> Value {
+    json!({
+        "method": model.method, "k": model.k, "m": model.m, "centres": model.centres, "converged": model.converged,
+        "columns": model.names(), "ended_early": model.ended_early, "plan_hash": model.plan,
+        "standardisation": model.standardisation,
+    })
+}
+
 /// Where the openings of a result stand: beside it, as `openings.bin` beside `result.json`.
 pub fn openings_beside(result: &Path) -> PathBuf {
     tables::sibling(result, "result", "openings", "bin")
 }
 
-/// The result as its file says it, as far as it may be shown.
+/// The result as far as it may be shown.
 fn told(result: &RunResult) -> Told {
-    serde_json::from_value::<Told>(result.to_json()).unwrap_or_default().seen()
+    Told::of(result.clone())
 }
 
 /// The centres as a table with one line a cluster, or what was found of the columns.

@@ -67,13 +67,17 @@ fn boxes(svg: &str) -> Vec<(f64, f64, f64, String)> {
     svg.split("<text").skip(1).map(of).collect()
 }
 
+fn noted(notes: &[(f64, &str)], chart: Chart) -> Chart {
+    Chart { notes: notes.iter().map(|(at, words)| (*at, (*words).to_owned())).collect(), ..chart }
+}
+
 /// The line of one note would else run through the words of the next.
 #[test]
 fn no_line_is_drawn_over_the_words_of_a_note() {
     let lines = Plot::Lines(vec![(String::new(), vec![(2.0, 1.0), (8.0, 2.0)])]);
     let bins = Plot::Histogram(Histogram { bins: vec![(0.0, 4.0, 1.0), (4.0, 9.0, 1.0)] });
     for plot in [lines, bins] {
-        let svg = Chart::new("t", "x", "y", plot).note(4.0, "smallest").note(5.0, "the result").inline();
+        let svg = noted(&[(4.0, "smallest"), (5.0, "the result")], Chart::new("t", "x", "y", plot)).inline();
         let (last_line, words) = (svg.rfind("class=\"note\""), svg.find("smallest"));
         assert!(last_line.is_some() && last_line < words, "{svg}");
         assert_eq!(svg.matches("class=\"over\"").count(), 2, "{svg}");
@@ -92,15 +96,15 @@ fn words_do_not_touch() {
         share: Some(0.1),
     });
     let charts = [
-        Chart::new(
-            "t",
-            "K",
-            "index",
-            Plot::Lines((0..9).map(|i| (long(i), vec![(2.0, 1.0 + i as f64), (9.0, 1e6)])).collect()),
-        )
-        .note(3.0, "smallest")
-        .note(3.0, "elbow")
-        .note(9.0, "chosen"),
+        noted(
+            &[(3.0, "smallest"), (3.0, "elbow"), (9.0, "chosen")],
+            Chart::new(
+                "t",
+                "K",
+                "index",
+                Plot::Lines((0..9).map(|i| (long(i), vec![(2.0, 1.0 + i as f64), (9.0, 1e6)])).collect()),
+            ),
+        ),
         Chart::new(
             "t",
             "x",

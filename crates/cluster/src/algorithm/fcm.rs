@@ -23,7 +23,7 @@
 //! let fcm = Algorithm::Fcm { m: 2.0, epsilon: 0.005, max_rounds: 100 };
 //! let recipe = Recipe::plain(fcm, 5, Seeding::Uniform { seed: synthetic::DEFAULT_START_SEED });
 //! let outcome = pooled::plain_federated(&mut recipe.run(&domain, 3)?, &sites)?;
-//! assert!(outcome.converged && outcome.indices.fuzzy_davies_bouldin < 0.5);
+//! assert!(outcome.converged && outcome.indices.fuzzy_davies_bouldin.unwrap() < 0.5);
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 

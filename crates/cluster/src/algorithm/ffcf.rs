@@ -31,7 +31,7 @@
 //! let ffcf = Algorithm::Ffcf { m: 2.0, features, anchors: 16, merge: false };
 //! let outcome =
 //!     pooled::plain_federated(&mut Recipe::plain(ffcf, 4, Seeding::Candidates(Candidates::usual(1))).run(&domain, 3)?, &sites)?;
-//! assert!(outcome.converged && outcome.indices.fuzzy_davies_bouldin < 0.6);
+//! assert!(outcome.converged && outcome.indices.fuzzy_davies_bouldin.unwrap() < 0.6);
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 

@@ -43,7 +43,7 @@
 //! let avg2 = Algorithm::FfcmAvg2 { m: 2.0, epsilon: 1e-3, max_rounds: 50, local };
 //! let recipe = Recipe::plain(avg2, 5, Seeding::Given { centres: start });
 //! let outcome = pooled::plain_federated(&mut recipe.run(&domain, 3)?, &sites)?;
-//! assert!(outcome.converged && (outcome.indices.fuzzy_davies_bouldin - 0.43).abs() < 0.02);
+//! assert!(outcome.converged && (outcome.indices.fuzzy_davies_bouldin.unwrap() - 0.43).abs() < 0.02);
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 

@@ -66,7 +66,7 @@ impl Pick {
         let indices = &point.indices;
         let (value, sign) = match self {
             Self::PartitionCoefficient | Self::PartitionEntropy if point.k == 1 => (None, 1.0),
-            Self::FuzzyDaviesBouldin => (Some(indices.fuzzy_davies_bouldin), 1.0),
+            Self::FuzzyDaviesBouldin => (indices.fuzzy_davies_bouldin, 1.0),
             Self::DaviesBouldin => (indices.davies_bouldin, 1.0),
             Self::XieBeni => (indices.xie_beni, 1.0),
             Self::PartitionCoefficient => (indices.partition_coefficient, -1.0),
@@ -91,7 +91,8 @@ impl Pick {
 }
 
 /// One K of a sweep: its best restart.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
 pub struct CurvePoint {
     /// Number of clusters.
     pub k: u32,
@@ -99,8 +100,8 @@ pub struct CurvePoint {
     pub restart: u32,
     /// Its indices.
     pub indices: Indices,
-    /// Its objective, squared units of the questions.
-    pub objective: f64,
+    /// Its objective, squared units of the questions; `None` where it was not judged.
+    pub objective: Option<f64>,
     /// Its rounds.
     pub rounds: u32,
     /// Whether it converged.
@@ -228,12 +229,11 @@ impl CurvePoint {
     pub(crate) fn curve(values: &[f64]) -> Vec<Self> {
         let point = |(k, value): (u32, &f64)| CurvePoint {
             k,
-            restart: 0,
-            indices: Indices { fuzzy_davies_bouldin: *value, ..Indices::default() },
-            objective: 1.0,
+            indices: Indices { fuzzy_davies_bouldin: Some(*value), ..Indices::default() },
+            objective: Some(1.0),
             rounds: 1,
             converged: true,
-            collapsed: false,
+            ..CurvePoint::default()
         };
         (2..).zip(values).map(point).collect()
     }

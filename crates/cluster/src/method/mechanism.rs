@@ -385,7 +385,8 @@ fn numbers(fit: &Fit, verdict: Option<(Verdict, Vec<f64>)>, back: Option<&Transf
             let apart = pairs.map(|(i, j)| distance::squared(fit.centres.row(i), fit.centres.row(j)));
             // As in `formulas::xie_beni`; of one cluster there is none.
             let xie_beni = objective / rows / apart.min_by(f64::total_cmp).unwrap_or(0.0);
-            let alone = [rows, objective, objective / rows, verdict.indices.fuzzy_davies_bouldin, xie_beni];
+            let fuzzy = verdict.indices.fuzzy_davies_bouldin.unwrap_or(f64::INFINITY);
+            let alone = [rows, objective, objective / rows, fuzzy, xie_beni];
             totals[k..2 * k].iter().copied().chain(alone).collect()
         },
     );

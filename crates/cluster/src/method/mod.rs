@@ -86,8 +86,7 @@ pub struct Outcome {
     pub converged: bool,
     /// The shift of every round, in order.
     pub history: Vec<Round>,
-    /// Validity indices at the final centres; none, and `+inf` for fuzzy Davies-Bouldin, where a run ended before they were
-    /// asked for.
+    /// Validity indices at the final centres; none where a run ended before they were asked for.
     pub indices: Indices,
     /// Objective at the final centres: `J_m` of fuzzy c-means for fuzzy methods, the sum of squared distances to the nearest centre for the
     /// others; squared units of the questions. `+inf`, which JSON writes as `null`, where it was not asked for.

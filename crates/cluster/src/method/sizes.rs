@@ -6,6 +6,7 @@ use crate::validity::Held;
 
 /// What each cluster of the reported centres holds, K entries each; `None` (JSON `null`) is explained in `not_shown`.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
 pub struct ClusterSizes {
     /// Rows that are nearest to each centre.
     pub sizes: Vec<Option<u64>>,

@@ -119,8 +119,9 @@ impl Basic<'_> {
         if (all - n).abs() > 0.5 + SLACK * n {
             return Err(Error::implausible("the memberships do not add up to the number of rows"));
         }
+        let fuzzy = formulas::fuzzy_davies_bouldin_apart(shape.norms(), powers, memberships, n, shape.q);
         let indices = Indices {
-            fuzzy_davies_bouldin: formulas::fuzzy_davies_bouldin_apart(shape.norms(), powers, memberships, n, shape.q),
+            fuzzy_davies_bouldin: finite(fuzzy),
             xie_beni: formulas::xie_beni(objective, n, formulas::closest(&shape.apart, shape.k)),
             ..Indices::default()
         };
@@ -361,7 +362,7 @@ mod tests {
             let fuzzy = (mass[0] / 4.0 * fuzzy[0] + mass[1] / 4.0 * fuzzy[1]) / apart;
             let off = [
                 verdict.indices.davies_bouldin.unwrap() - (hard[0] + hard[1]) / apart,
-                verdict.indices.fuzzy_davies_bouldin - fuzzy,
+                verdict.indices.fuzzy_davies_bouldin.unwrap() - fuzzy,
             ];
             assert!(off.iter().all(|off| off.abs() < 1e-12), "p {p} q {q}: {off:?}");
         }
@@ -386,7 +387,7 @@ mod tests {
 
         let indices = verdict(&centres(&[0.3]), true, &[0.1, 0.2, 0.7]).indices;
         assert_eq!((indices.partition_coefficient, indices.partition_entropy), (Some(1.0), Some(0.0)));
-        assert_eq!((indices.fuzzy_davies_bouldin, indices.osse), (f64::INFINITY, Some(0.0)));
+        assert_eq!((indices.fuzzy_davies_bouldin, indices.osse), (None, Some(0.0)));
         assert_eq!((indices.xie_beni, indices.davies_bouldin, indices.calinski_harabasz), (None, None, None));
         assert_eq!(indices.modified_partition_coefficient, None);
     }
@@ -426,7 +427,7 @@ mod tests {
             if let Ok(verdict) = query.verdict(Geometry::of(&centres), &values, rows) {
                 let text = serde_json::to_string(&verdict).unwrap();
                 prop_assert!(!text.contains("NaN"));
-                prop_assert!(!verdict.indices.fuzzy_davies_bouldin.is_nan() && verdict.objective.is_finite());
+                prop_assert!(verdict.indices.fuzzy_davies_bouldin.is_none_or(f64::is_finite) && verdict.objective.is_finite());
             }
         }
     }

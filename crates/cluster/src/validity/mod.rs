@@ -17,10 +17,9 @@ pub(crate) use judge::{basic, full};
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Indices {
-    /// Fuzzy Davies-Bouldin index (Stallmann & Wilbik 2022), by default with p = 2 and q = 1, smaller is better; `+inf` if two
-    /// centres coincide and for K = 1 (written as `null`).
-    #[serde(with = "infinite_as_none")]
-    pub fuzzy_davies_bouldin: f64,
+    /// Fuzzy Davies-Bouldin index (Stallmann & Wilbik 2022), by default with p = 2 and q = 1, smaller is better; not defined if two
+    /// centres coincide and for K = 1. It alone is written where it is `None`, as `null`.
+    pub fuzzy_davies_bouldin: Option<f64>,
     /// Davies-Bouldin index of the hard partition (1979), smaller is better.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub davies_bouldin: Option<f64>,
@@ -157,18 +156,5 @@ impl<'a> Geometry<'a> {
     /// These centres, with the usual exponents of Davies-Bouldin.
     pub fn of(centres: &'a Centres) -> Self {
         Self::Centres(centres, DaviesBouldin::default())
-    }
-}
-
-/// JSON has no infinity: `+inf` travels as `None`.
-mod infinite_as_none {
-    use serde::{Deserialize, Deserializer, Serialize, Serializer};
-
-    pub(super) fn serialize<S: Serializer>(value: &f64, serializer: S) -> Result<S::Ok, S::Error> {
-        Some(*value).filter(|value| value.is_finite()).serialize(serializer)
-    }
-
-    pub(super) fn deserialize<'de, D: Deserializer<'de>>(deserializer: D) -> Result<f64, D::Error> {
-        Ok(Option::<f64>::deserialize(deserializer)?.unwrap_or(f64::INFINITY))
     }
 }

@@ -84,8 +84,8 @@ pub(super) fn disagreement(recipe: &Recipe, outcome: &Outcome) -> Option<Warning
     let text =
         format!("the indices disagree about K: {by} chose {k}, and the others pick {}; {advice}", picked(&votes));
     let mut warning = Warning::new("indices-disagree", text, [("chosen", k.into())]);
-    warning.numbers.extend(most.map(|most| ("most".to_owned(), f64::from(most))));
-    warning.numbers.extend(votes.iter().map(|(pick, vote)| (pick.name().to_owned(), f64::from(*vote))));
+    warning.numbers.extend(most.map(|most| ("most".to_owned(), Some(f64::from(most)))));
+    warning.numbers.extend(votes.iter().map(|(pick, vote)| (pick.name().to_owned(), Some(f64::from(*vote)))));
     Some(warning)
 }
 

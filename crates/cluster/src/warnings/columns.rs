@@ -51,7 +51,7 @@ pub(super) fn of(domain: &Domain, names: &[String], outcome: &Outcome) -> Vec<Wa
     let each = bins.iter().enumerate();
     let mut found: Vec<Warning> =
         each.filter_map(|(column, rows)| Some(told(column, name(column), &shape(rows, place(column))?))).collect();
-    let accused: Vec<f64> = found.iter().filter_map(|warning| warning.numbers.get("column").copied()).collect();
+    let accused: Vec<f64> = found.iter().filter_map(|warning| *warning.numbers.get("column")?).collect();
     let free = |column: &usize| !accused.contains(&(*column as f64));
     if let Some(profile) = &outcome.profile {
         found.extend(

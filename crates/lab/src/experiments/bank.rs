@@ -4,7 +4,7 @@
 //! say. Here that percentile is the upper end of the plan's range, at which rows are clipped; the means and the deviations are found
 //! from masked totals.
 
-use veilsum_cluster::method::{Choice, Clusters, LocalRange, Pick, Scale, Seeding, Stop};
+use veilsum_cluster::method::{Choice, Clusters, CurvePoint, LocalRange, Pick, Scale, Seeding, Stop};
 use veilsum_cluster::query::{LocalSteps, elbow_alone};
 use veilsum_cluster::{Algorithm, Domain, OutOfBox, Outcome, Prepared, Recipe, Rows, Scaling};
 
@@ -56,8 +56,9 @@ pub(super) fn run(settings: &Settings) -> Result<Report, ExperimentError> {
         plain(&recipe(fcm.clone(), clusters, Seeding::Uniform { seed: *seed }), &domain, &whole, None)
     })?;
 
-    let index =
-        |outcome: &Outcome, i: usize| outcome.curve.get(i).map_or(f64::NAN, |point| point.indices.fuzzy_davies_bouldin);
+    let index = |outcome: &Outcome, i: usize| {
+        outcome.curve.get(i).and_then(|point| point.indices.fuzzy_davies_bouldin).unwrap_or(f64::INFINITY)
+    };
     for (i, k) in clusters.each().enumerate() {
         let central: Sample = pooled.iter().map(|outcome| index(outcome, i)).collect();
         let (found, mean) = (index(&together, i), central.mean());
@@ -140,7 +141,8 @@ fn alone(rows: &[Rows], range: (u32, u32), settings: &Settings, report: &mut Rep
     report.lines.push(line.printed(120, "15.9", 2.3, "6 or 7 of 44 by the start"));
     let curves = each(&sites, |site| {
         let curve = sweep(site, LOCAL_K)?.curve;
-        Ok(curve.iter().map(|point| (point.k, point.indices.fuzzy_davies_bouldin)).collect::<Vec<_>>())
+        let index = |point: &CurvePoint| point.indices.fuzzy_davies_bouldin.unwrap_or(f64::INFINITY);
+        Ok(curve.iter().map(|point| (point.k, index(point))).collect::<Vec<_>>())
     })?;
     let elbows: Vec<u32> = curves.iter().filter_map(|curve| elbow_alone(curve)).collect();
     let (low, most) = (elbows.iter().min().copied().unwrap_or(0), elbows.iter().max().copied().unwrap_or(0));

@@ -124,11 +124,12 @@ fn one(set: Set, settings: &Settings) -> Result<Found, ExperimentError> {
         let standardised = gap_to_nearest_standardised(&outcome.centres, &truth)?;
         let euclidean = gap_to_nearest(&outcome.centres, &truth)? / (set.columns as f64).sqrt();
         let stays = outcome.centres.rows().zip(first.rows()).any(|(now, first)| distance::euclidean(now, first) < 1e-6);
-        at_two.push(AtTwo { index: outcome.indices.fuzzy_davies_bouldin, gaps: [standardised, euclidean], stays });
+        let index = outcome.indices.fuzzy_davies_bouldin.unwrap_or(f64::INFINITY);
+        at_two.push(AtTwo { index, gaps: [standardised, euclidean], stays });
         if set.columns <= SWEPT && !settings.quick {
             let outcome = run(6)?;
             let usable = outcome.curve.iter().filter(|point| !point.collapsed);
-            let least = usable.map(|point| point.indices.fuzzy_davies_bouldin).fold(f64::INFINITY, f64::min);
+            let least = usable.filter_map(|point| point.indices.fuzzy_davies_bouldin).fold(f64::INFINITY, f64::min);
             swept.push((outcome.centres.k(), least));
         }
     }

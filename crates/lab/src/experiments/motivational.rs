@@ -40,8 +40,9 @@ pub(super) fn run(settings: &Settings) -> Result<Report, ExperimentError> {
     let seeds: Vec<u64> = (1..=if settings.quick { 2 } else { 10 }).collect();
     let runs = each(&seeds, |seed| one(*seed))?;
     let curve = |of: &dyn Fn(&Draw) -> &Outcome, k: usize| -> Sample {
-        let value =
-            |outcome: &Outcome| outcome.curve.get(k - 2).map_or(f64::NAN, |point| point.indices.fuzzy_davies_bouldin);
+        let value = |outcome: &Outcome| {
+            outcome.curve.get(k - 2).and_then(|point| point.indices.fuzzy_davies_bouldin).unwrap_or(f64::INFINITY)
+        };
         runs.iter().map(|run| value(of(run))).collect()
     };
     for k in 2..=8usize {
@@ -150,7 +151,7 @@ fn one(seed: u64) -> Result<Draw, ExperimentError> {
             let seeding = Seeding::Uniform { seed: OTHERS * seed + start };
             let curve = plain(&sweep(algorithm, Clusters { min: 6, ..K }, seeding, 1), &domain, sites, None)?.curve;
             let usable = curve.iter().filter(|point| !point.collapsed);
-            found.extend(usable.map(|point| (point.k, point.indices.fuzzy_davies_bouldin)));
+            found.extend(usable.filter_map(|point| Some((point.k, point.indices.fuzzy_davies_bouldin?))));
         }
         Ok(found)
     };

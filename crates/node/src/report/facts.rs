@@ -1,7 +1,7 @@
 //! What a result says in numbers and words, each under a label: the same for the screen and for every page.
 
 use veilsum_charts::text::{number, percent};
-use veilsum_cluster::{method::Stability, warnings::still_to_go};
+use veilsum_cluster::{Indices, warnings::still_to_go};
 
 use super::{indices, told::Told};
 use crate::{
@@ -19,10 +19,9 @@ impl Facts {
     pub(super) fn of(told: &Told) -> Facts {
         let mut all = Vec::new();
         let mut fact = |label: &str, value: String| all.push((label.to_owned(), value));
-        let clusters = told.description.is_none() && told.method != "describe";
-        if clusters {
+        if !told.describes() {
             fact("rounds", format!("{} ({})", told.rounds, how_it_ended(told)));
-            let shifts: Vec<f64> = told.history.iter().filter_map(|round| round.shift).collect();
+            let shifts: Vec<f64> = told.history.iter().map(|round| round.shift).collect();
             if let Some(more) = still_to_go(&shifts).filter(|_| told.converged == Some(true) && told.privacy.is_none())
             {
                 let more = number(more);
@@ -41,22 +40,21 @@ impl Facts {
             for (name, value, _) in indices::shown(told) {
                 fact(&name, value);
             }
-            let drowned = told.errors.as_ref().map_or(0, |errors| {
-                errors.not_distinguishable_from_noise.iter().filter(|of| of.starts_with("/indices/")).count()
-            });
-            let mut hidden = Vec::new();
-            if drowned > 0 {
-                hidden.push(format!("{}: not distinguishable from noise", counted(drowned, "index value")));
-            }
-            if told.unseen > 0 {
-                let how_many = counted(told.unseen, "index value");
-                hidden.push(format!("{how_many}: noise is in it, and nobody knows how much"));
-            }
+            let drowned = told.errors.iter().flat_map(|errors| &errors.not_distinguishable_from_noise);
+            let drowned = drowned.filter(|of| of.starts_with("/indices/")).count();
+            let hidden: Vec<String> = [
+                (drowned, "not distinguishable from noise"),
+                (told.unseen, "noise is in it, and nobody knows how much"),
+            ]
+            .iter()
+            .filter(|(how_many, _)| *how_many > 0)
+            .map(|(how_many, why)| format!("{}: {why}", counted(*how_many, "index value")))
+            .collect();
             if !hidden.is_empty() {
                 fact("not shown", hidden.join("; "));
-            } else if told.objective.is_none() && told.indices.values().all(Option::is_none) {
+            } else if told.objective.is_none() && told.indices == Indices::default() {
                 fact("indices", "none was asked for".to_owned());
-            } else if told.privacy.is_none() && told.indices.get("fuzzy_davies_bouldin") == Some(&None) {
+            } else if told.privacy.is_none() && told.indices.fuzzy_davies_bouldin.is_none() {
                 let why = if told.k == 1 { "undefined for one cluster" } else { "undefined (two centres coincide)" };
                 fact("fuzzy Davies–Bouldin", why.to_owned());
             }
@@ -71,11 +69,10 @@ impl Facts {
                 let more = if more > 0 { format!(" (+{more})") } else { String::new() };
                 fact("columns, by their part of the differences", parts.join(", ") + &more);
             }
-            if let Some((same, of)) = told.stability.as_ref().map(Stability::agreeing) {
-                let far = told.stability.iter().flat_map(|all| all.matched_distance.iter());
-                let far = number(far.fold(0.0_f64, |most, far| most.max(*far)));
-                let worst = told.stability.as_ref().and_then(|all| all.worst).filter(|worst| *worst > 1.0);
-                let worst = worst.map_or(String::new(), |worst| {
+            if let Some(stability) = &told.stability {
+                let (same, of) = stability.agreeing();
+                let far = number(stability.matched_distance.iter().copied().fold(0.0, f64::max));
+                let worst = stability.worst.filter(|worst| *worst > 1.0).map_or(String::new(), |worst| {
                     format!("; the worst objective is {} times that of the result", number(worst))
                 });
                 let others = match of - same {

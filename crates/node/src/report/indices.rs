@@ -4,10 +4,10 @@ use veilsum_charts::{Chart, Plot};
 use veilsum_cluster::{
     algorithm::{ALGORITHMS, Options},
     evenly,
-    method::choice::elbow,
+    method::{CurvePoint, choice::elbow},
 };
 
-use super::told::{Point, Told};
+use super::told::{Told, by_key};
 use crate::cost::counted;
 
 /// Which way an index is better.
@@ -58,8 +58,9 @@ pub(super) fn name_of(index: &str) -> String {
 
 /// Every index that was computed: name, value with its error under noise, which way and range.
 pub(super) fn shown(told: &Told) -> Vec<(String, String, String)> {
+    let all = by_key(&told.indices);
     let value = |key: &str| {
-        told.shown(told.indices.get(key).copied().flatten(), |errors| match key {
+        told.shown(*all.get(key)?, |errors| match key {
             "fuzzy_davies_bouldin" => errors.fuzzy_davies_bouldin,
             "xie_beni" => errors.xie_beni,
             _ => None,
@@ -83,13 +84,12 @@ const MORE: f64 = 0.05;
 
 /// What the modified partition coefficient of the result means, for people who do not know it. Under noise nobody knows how far it is off.
 pub(super) fn meaning(told: &Told) -> Option<String> {
-    let of = |key: &str| told.indices.get(key).copied().flatten().filter(|value| value.is_finite());
-    let value = of("modified_partition_coefficient").filter(|_| told.privacy.is_none())?;
+    let value = told.indices.modified_partition_coefficient.filter(|_| told.privacy.is_none())?;
     // Rows that spread as these do, as far as that is known, in a box without groups.
     let spread = |column: &String| told.part(column).and_then(|part| part.total).map_or(1.0, f64::sqrt);
     let sides: Vec<f64> = told.columns.iter().map(spread).collect();
-    let even =
-        told.m.filter(|m| *m > 1.0).and_then(|m| evenly::indices(told.k, &sides, m, !has_fuzzifier(&told.method)));
+    let hard = !has_fuzzifier(&told.method);
+    let even = Some(told.m).filter(|m| *m > 1.0).and_then(|m| evenly::indices(told.k, &sides, m, hard));
     let beside = even.and_then(|even| even.modified_partition_coefficient).map_or(String::new(), |even| {
         let verdict = match value - even {
             more if more > MORE => "more",
@@ -123,13 +123,13 @@ pub(super) fn best_here(told: &Told) -> (Vec<&'static str>, usize) {
 }
 
 /// An index of one K. The partition coefficient and entropy of one group are 1 and 0 whatever the rows are, and say nothing.
-fn value(point: &Point, key: &str) -> Option<f64> {
+fn value(point: &CurvePoint, key: &str) -> Option<f64> {
     let empty = point.k == 1 && matches!(key, "partition_coefficient" | "partition_entropy");
-    point.indices.get(key).copied().flatten().filter(|_| !empty)
+    by_key(&point.indices).get(key).copied().flatten().filter(|_| !empty)
 }
 
 /// An index over K, where it means something.
-fn points(told: &Told, of: &dyn Fn(&Point) -> Option<f64>) -> Vec<(f64, f64)> {
+fn points(told: &Told, of: &dyn Fn(&CurvePoint) -> Option<f64>) -> Vec<(f64, f64)> {
     let points = told.curve.iter().filter(|point| !point.collapsed);
     let points = points.filter_map(|point| Some((f64::from(point.k), of(point).filter(|value| value.is_finite())?)));
     let mut points: Vec<(f64, f64)> = points.collect();
@@ -155,31 +155,23 @@ pub(super) fn curves(told: &Told) -> Vec<Chart> {
         if points.len() < 2 {
             continue;
         }
-        let bend = elbow(&points).ok().map(|at| points[at].0);
         let best_word = if better == Better::Larger { "largest" } else { "smallest" };
-        let mut notes: Vec<(f64, Vec<String>)> = Vec::new();
-        let mut note = |at: Option<f64>, word: &str| {
-            let Some(at) = at else { return };
-            match notes.iter_mut().find(|(place, _)| *place == at) {
-                Some((_, words)) => words.push(word.to_owned()),
-                None => notes.push((at, vec![word.to_owned()])),
-            }
+        let marks = [
+            (best(&points, better).filter(|_| better != Better::Bend), best_word),
+            (elbow(&points).ok().map(|at| points[at].0), "elbow"),
+            (Some(f64::from(told.k)), "the result"),
+        ];
+        let note = |(k, _): &(f64, f64)| {
+            let words: Vec<&str> = marks.iter().filter(|(at, _)| *at == Some(*k)).map(|(_, word)| *word).collect();
+            (!words.is_empty()).then(|| (*k, format!("K = {k}: {}", words.join(", "))))
         };
-        if better != Better::Bend {
-            note(best(&points, better), best_word);
-        }
-        note(bend, "elbow");
-        note(points.iter().map(|point| point.0).find(|k| *k == f64::from(told.k)), "the result");
+        let notes: Vec<(f64, String)> = points.iter().filter_map(note).collect();
         let title = match better.word() {
             "" => name.to_owned(),
             word => format!("{name}: {word}"),
         };
         let chart = Chart::new(title, "groups K", name, Plot::Lines(vec![(name.to_owned(), points)]));
-        found.push(
-            notes
-                .into_iter()
-                .fold(chart, |chart, (at, words)| chart.note(at, format!("K = {at}: {}", words.join(", ")))),
-        );
+        found.push(Chart { notes, ..chart });
     }
     found
 }

@@ -27,7 +27,7 @@ pub(super) fn finding(told: &Told) -> String {
             whose(told)
         );
     }
-    if told.method == "describe" {
+    if told.describes() {
         return "This is the mean of all rows: the run described columns, and looked for no groups.".to_owned();
     }
     let against = refuted(told);
@@ -77,7 +77,7 @@ fn refuted(told: &Told) -> Vec<&'static str> {
         all.push("the run ended before its centres came to rest");
     }
     let collapsed = told.curve.iter().any(|point| point.k == told.k && point.collapsed);
-    let undefined = told.k > 1 && told.indices.get("fuzzy_davies_bouldin") == Some(&None) && told.objective.is_some();
+    let undefined = told.k > 1 && told.indices.fuzzy_davies_bouldin.is_none() && told.objective.is_some();
     // Under noise an index that drowned stands as null, too.
     if collapsed || undefined && told.privacy.is_none() {
         all.push("centres coincide");

@@ -19,12 +19,12 @@ pub(super) fn centres(told: &Told) -> String {
     if let Some(found) = &told.description {
         return described(told, found);
     }
-    if told.method == "describe" {
+    if told.describes() {
         return "  nothing is shown: nobody knows how far noise moved it; result.json has it\n".to_owned();
     }
     let shown = told.columns.len().min(SHOWN);
     let noisy = told.privacy.is_some();
-    let sized = told.sizes.iter().any(Option::is_some);
+    let sized = told.clusters.sizes.iter().any(Option::is_some);
     // Rows, where they are known, and then numbers.
     let line = |first: String, size: String, rest: Vec<String>| {
         let size = if sized { format!(" {size:>8}") } else { String::new() };
@@ -41,19 +41,15 @@ pub(super) fn centres(told: &Told) -> String {
     // What is not shown is said below.
     let mut hidden: Vec<&str> = Vec::new();
     for i in 0..told.centres.len() {
-        let mass = told.mass.get(i).copied().flatten();
-        let mass_error = told.errors.as_ref().and_then(|errors| errors.mass.get(i).copied().flatten());
-        let mut numbers = vec![(mass, mass_error, format!("/mass/{i}"), 2)];
-        for column in 0..shown {
-            let value = told.centres[i].get(column).copied().flatten();
-            numbers.push((value, told.error(i, column), format!("/centres/{i}/{column}"), 5));
-        }
+        let mut numbers = vec![(told.mass(i), told.error_of_mass(i), format!("/mass/{i}"), 2)];
+        let place = |column: usize| format!("/centres/{i}/{column}");
+        numbers.extend((0..shown).map(|j| (told.at(i, j), told.error(i, j), place(j), 5)));
         hidden.extend(numbers.iter().filter(|of| of.0.is_none()).map(|of| told.hidden(&of.2)));
         let cell = |value: Option<f64>, at: &str, digits: usize| {
             value.map_or_else(|| told.hidden(at).to_owned(), |value| format!("{value:.digits$}"))
         };
         let cells = numbers.iter().map(|(value, _, at, digits)| cell(*value, at, *digits)).collect();
-        let size = told.sizes.get(i).copied().flatten().map_or("–".to_owned(), |size| size.to_string());
+        let size = told.size(i).map_or("–".to_owned(), |size| size.to_string());
         out += &line(format!("  {i:>7}"), size, cells);
         out.push('\n');
         if noisy && numbers.iter().any(|(_, error, ..)| error.is_some()) {
@@ -67,9 +63,8 @@ pub(super) fn centres(told: &Told) -> String {
     for of in told.categories.iter().filter(|_| !noisy) {
         let _ = writeln!(out, "  shares of {}", clean(&of.column));
         for (i, (shares, mode)) in of.shares.iter().zip(&of.mode).enumerate() {
-            let share = |share: &Option<f64>| share.map_or("–".to_owned(), |share| format!("{share:.3}"));
             let each = of.categories.iter().zip(shares).take(8);
-            let each: Vec<String> = each.map(|(name, of)| format!("{} {}", shorten(name), share(of))).collect();
+            let each: Vec<String> = each.map(|(name, share)| format!("{} {share:.3}", shorten(name))).collect();
             let rest = of.categories.len().saturating_sub(8);
             let more = if rest > 0 { format!(" (+{rest})") } else { String::new() };
             let mode = mode.as_deref().map_or_else(|| "not clear".into(), shorten);
@@ -135,7 +130,7 @@ pub(super) fn curve(told: &Told) -> String {
     let rows =
         told.objective.zip(told.objective_per_row).map_or(1.0, |(all, each)| if all > 0.0 { all / each } else { 1.0 });
     for point in &told.curve {
-        let index = match point.indices.get("fuzzy_davies_bouldin").copied().flatten() {
+        let index = match point.indices.fuzzy_davies_bouldin {
             _ if point.collapsed => "collapsed".to_owned(),
             Some(index) => format!("{index:.4}"),
             None => "undefined".to_owned(),

@@ -1,9 +1,12 @@
 //! The result as tables for other programs, beside the result: `centres.csv`, `profile.csv`, `curve.csv`. Under noise a number is there
 //! only beside its standard error.
 
-use std::path::{Path, PathBuf};
+use std::{
+    collections::BTreeSet,
+    path::{Path, PathBuf},
+};
 
-use super::told::Told;
+use super::told::{Told, by_key};
 use crate::{error::Failure, files};
 
 /// Writes the tables of a result beside it, as `centres.csv` beside `result.json`, and says where. One that this result has none of is
@@ -45,28 +48,25 @@ fn text(value: Option<f64>) -> String {
     value.filter(|value| value.is_finite()).map_or_else(String::new, |value| value.to_string())
 }
 
-fn head(names: &[&str]) -> Vec<String> {
-    names.iter().map(|name| (*name).to_owned()).collect()
+fn head(names: &str) -> Vec<String> {
+    names.split(',').map(str::to_owned).collect()
 }
 
 /// A line for each cluster.
 fn centres(told: &Told) -> Vec<Vec<String>> {
     let noisy = told.privacy.is_some();
-    let mut first =
-        head(if noisy { &["cluster", "mass", "mass standard error"] } else { &["cluster", "rows", "mass"] });
+    let mut first = head(if noisy { "cluster,mass,mass standard error" } else { "cluster,rows,mass" });
     for name in &told.columns {
         first.push(name.clone());
         first.extend(noisy.then(|| format!("{name} standard error")));
     }
     let line = |i: usize| {
-        let mass = told.mass.get(i).copied().flatten();
-        let error = told.errors.as_ref().and_then(|errors| *errors.mass.get(i)?);
-        let rows = told.sizes.get(i).copied().flatten().map_or_else(String::new, |rows| rows.to_string());
-        let held = if noisy { [text(mass), text(mass.and(error))] } else { [rows, text(mass)] };
-        let mut line = vec![i.to_string()];
-        line.extend(held);
+        let mass = told.mass(i);
+        let rows = told.size(i).map_or_else(String::new, |rows| rows.to_string());
+        let held = if noisy { [text(mass), text(mass.and(told.error_of_mass(i)))] } else { [rows, text(mass)] };
+        let mut line: Vec<String> = std::iter::once(i.to_string()).chain(held).collect();
         for column in 0..told.columns.len() {
-            let (value, error) = (told.centres[i].get(column).copied().flatten(), told.error(i, column));
+            let (value, error) = (told.at(i, column), told.error(i, column));
             line.push(text(value));
             line.extend(noisy.then(|| text(value.and(error))));
         }
@@ -77,38 +77,19 @@ fn centres(told: &Told) -> Vec<Vec<String>> {
 
 /// A line for each column and cluster.
 fn profile(told: &Told) -> Vec<Vec<String>> {
-    let first = head(&[
-        "column",
-        "cluster",
-        "centre",
-        "standard error",
-        "deviation",
-        "difference in deviations of all rows",
-        "part of differences",
-        "part of all squares",
-        "explained",
-        "missing values",
-    ]);
-    if told.method == "describe" {
+    let first = head(
+        "column,cluster,centre,standard error,deviation,difference in deviations of all rows,part of differences,\
+         part of all squares,explained",
+    );
+    if told.describes() {
         return vec![first];
     }
     let line = |(column, i): (usize, usize)| {
         let name = &told.columns[column];
-        let part = told.part(name);
-        let value = told.centres[i].get(column).copied().flatten();
-        let error = told.error(i, column);
-        vec![
-            name.clone(),
-            i.to_string(),
-            text(value),
-            text(value.and(error)),
-            text(told.deviation(i, column)),
-            text(told.difference(i, column)),
-            text(part.and_then(|part| part.between)),
-            text(part.and_then(|part| part.total)),
-            text(part.and_then(|part| part.explained)),
-            told.missing_in(name).map_or_else(String::new, |rows| rows.to_string()),
-        ]
+        let (value, part) = (told.at(i, column), told.part(name));
+        let parts = part.map_or([None; 3], |part| [part.between, part.total, part.explained]);
+        let own = [value, value.and(told.error(i, column)), told.deviation(i, column), told.difference(i, column)];
+        [name.clone(), i.to_string()].into_iter().chain(own.into_iter().chain(parts).map(text)).collect()
     };
     let each = (0..told.columns.len()).flat_map(|column| (0..told.centres.len()).map(move |i| (column, i)));
     std::iter::once(first).chain(each.map(line)).collect()
@@ -116,11 +97,9 @@ fn profile(told: &Told) -> Vec<Vec<String>> {
 
 /// A line for each K that was tried; none under noise, where no point has an error.
 fn curve(told: &Told) -> Vec<Vec<String>> {
-    let mut keys: Vec<&String> = told.curve.iter().flat_map(|point| point.indices.keys()).collect();
-    keys.sort_unstable();
-    keys.dedup();
-    let mut first = head(&["K", "rounds", "converged", "collapsed", "objective"]);
-    first.extend(keys.iter().map(|key| (*key).clone()));
+    let keys: BTreeSet<String> = told.curve.iter().flat_map(|point| by_key(&point.indices).into_keys()).collect();
+    let mut first = head("K,rounds,converged,collapsed,objective");
+    first.extend(keys.iter().cloned());
     let points = told.curve.iter().filter(|_| told.privacy.is_none()).map(|point| {
         let mut line = vec![
             point.k.to_string(),
@@ -129,7 +108,8 @@ fn curve(told: &Told) -> Vec<Vec<String>> {
             point.collapsed.to_string(),
             text(point.objective),
         ];
-        line.extend(keys.iter().map(|key| text(point.indices.get(*key).copied().flatten())));
+        let indices = by_key(&point.indices);
+        line.extend(keys.iter().map(|key| text(indices.get(key).copied().flatten())));
         line
     });
     std::iter::once(first).chain(points).collect()

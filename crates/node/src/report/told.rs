@@ -1,174 +1,148 @@
-//! What a result's file tells, as far as it may be shown.
+//! What a result tells, as far as it may be shown.
 
-use std::collections::BTreeMap;
+use std::{
+    collections::{BTreeMap, HashSet},
+    ops::Deref,
+};
 
-use serde::{Deserialize, Deserializer};
-use serde_json::Value;
 use veilsum_charts::text::{number, within};
-use veilsum_cluster::method::Stability;
+use veilsum_cluster::Indices;
 
 use crate::{
     description::Description,
-    model::Early,
-    result::{ColumnProfile, Departure},
-    signed::Signatures,
-    traffic::Count,
+    errors::ResultErrors,
+    result::{ColumnProfile, RunResult},
 };
 
-/// A number, or `null` where there is none.
+/// A number, or nothing where there is none.
 type Maybe = Option<f64>;
 
-/// What `result.json` tells.
-#[derive(Debug, Clone, Default, Deserialize)]
-#[serde(default)]
+/// All indices by their keys in a result.
+pub(super) fn by_key(of: &Indices) -> BTreeMap<String, Maybe> {
+    serde_json::to_value(of).and_then(serde_json::from_value).unwrap_or_default()
+}
+
+/// A result without what may not be shown of it. Every screen, page and table reads it by way of this.
 pub(super) struct Told {
-    pub(super) method: String,
-    #[serde(deserialize_with = "null_is_none")]
-    pub(super) k: u32,
-    pub(super) columns: Vec<String>,
-    /// K x d, original units.
-    pub(super) centres: Vec<Vec<Maybe>>,
-    pub(super) categories: Vec<Shares>,
-    pub(super) sizes: Vec<Option<u64>>,
-    pub(super) mass: Vec<Maybe>,
-    pub(super) weight: Vec<Maybe>,
-    pub(super) deviations: Vec<Option<Vec<Maybe>>>,
-    pub(super) not_shown: Vec<String>,
-    pub(super) n_total: Option<u64>,
-    pub(super) n_total_from: Option<String>,
-    #[serde(deserialize_with = "null_is_none")]
-    pub(super) rounds: u32,
-    pub(super) converged: Option<bool>,
-    pub(super) ended_early: Option<Early>,
-    pub(super) objective: Maybe,
-    pub(super) objective_per_row: Maybe,
-    pub(super) indices: BTreeMap<String, Maybe>,
-    pub(super) curve: Vec<Point>,
-    pub(super) stability: Option<Stability>,
-    #[serde(deserialize_with = "null_is_none")]
-    pub(super) questions: u32,
-    pub(super) standardisation: Option<Value>,
-    pub(super) cohort: Vec<String>,
-    pub(super) indices_cohort: Option<Vec<String>>,
-    pub(super) missing: Vec<String>,
-    pub(super) departures: Vec<Departure>,
-    pub(super) plan_hash: String,
-    pub(super) history: Vec<Shift>,
-    pub(super) traffic: BTreeMap<String, BTreeMap<String, Count>>,
-    pub(super) privacy: Option<Noise>,
-    pub(super) errors: Option<Errors>,
-    pub(super) warnings: Vec<String>,
-    pub(super) findings: Vec<Doubt>,
-    pub(super) profile: Vec<ColumnProfile>,
-    pub(super) federation: String,
-    pub(super) m: Maybe,
-    pub(super) description: Option<Description>,
-    pub(super) pooled: Option<Pooled>,
-    pub(super) software: Option<Value>,
-    pub(super) roster_hash: String,
-    pub(super) run: Option<String>,
-    pub(super) model_digest: String,
-    pub(super) wire_version: Option<u64>,
-    pub(super) release: Option<Release>,
-    pub(super) signatures: Option<Signatures>,
+    result: RunResult,
     /// Index values that are not shown: noise is in them, and nobody knows how much.
-    #[serde(skip)]
     pub(super) unseen: usize,
-    /// Members that whoever wrote the file answers for alone.
-    #[serde(skip)]
-    pub(super) own: Vec<&'static str>,
-    /// Whether there is a model and no result.
-    #[serde(skip)]
-    pub(super) is_model: bool,
 }
 
-/// The account of what was released.
-#[derive(Debug, Clone, Default, Deserialize)]
-#[serde(default)]
-pub(super) struct Release {
-    pub(super) totals: Option<u64>,
-    pub(super) block_size: u64,
-    pub(super) min_total_rows: u64,
-}
+impl Deref for Told {
+    type Target = RunResult;
 
-/// `null`, as it stands for what is not known, is nothing.
-fn null_is_none<'de, D: Deserializer<'de>>(of: D) -> Result<u32, D::Error> {
-    Ok(Option::<u32>::deserialize(of)?.unwrap_or(0))
-}
-
-#[derive(Debug, Clone, Deserialize)]
-pub(super) struct Shares {
-    pub(super) column: String,
-    pub(super) categories: Vec<String>,
-    pub(super) shares: Vec<Vec<Maybe>>,
-    /// Of each cluster the category with the largest share, if one is.
-    #[serde(default)]
-    pub(super) mode: Vec<Option<String>>,
-}
-
-#[derive(Debug, Clone, Default, Deserialize)]
-#[serde(default)]
-pub(super) struct Point {
-    pub(super) k: u32,
-    pub(super) indices: BTreeMap<String, Maybe>,
-    pub(super) objective: Maybe,
-    pub(super) rounds: u32,
-    pub(super) converged: bool,
-    pub(super) collapsed: bool,
+    fn deref(&self) -> &RunResult {
+        &self.result
+    }
 }
 
 impl Told {
-    /// What may be shown of it: under noise nothing without a standard error, because nobody knows how far off it is. Every screen, page and
-    /// table reads the result by way of this.
-    pub(super) fn seen(mut self) -> Told {
-        if self.privacy.is_none() {
-            return self;
+    /// What may be shown of a result: under noise nothing that drowned, and nothing without a standard error, because nobody knows how far
+    /// off it is.
+    pub(super) fn of(mut result: RunResult) -> Told {
+        if result.privacy.is_none() {
+            return Told { result, unseen: 0 };
         }
-        let errors = self.errors.clone().unwrap_or_default();
-        let known = |error: Maybe| error.is_some_and(f64::is_finite);
-        for (i, centre) in self.centres.iter_mut().enumerate() {
+        let errors = result.errors.clone().unwrap_or_default();
+        let drowned: HashSet<&str> = errors.not_distinguishable_from_noise.iter().map(String::as_str).collect();
+        let known = |at: &str, error: Maybe| error.is_some_and(f64::is_finite) && !drowned.contains(at);
+        for (i, centre) in result.centres.iter_mut().enumerate() {
             for (j, x) in centre.iter_mut().enumerate() {
-                *x = x.filter(|_| known(errors.centres.get(i).and_then(|of| *of.get(j)?)));
+                let error = errors.centres.get(i).and_then(|of| of.get(j).copied());
+                if !known(&format!("/centres/{i}/{j}"), error) {
+                    *x = f64::NAN;
+                }
             }
         }
-        for (i, mass) in self.mass.iter_mut().enumerate() {
-            *mass = mass.filter(|_| known(errors.mass.get(i).copied().flatten()));
+        let (k, clusters) = (result.centres.len(), &mut result.clusters);
+        for (i, mass) in clusters.mass.iter_mut().enumerate() {
+            *mass = mass.filter(|_| known(&format!("/mass/{i}"), errors.mass.get(i).copied().flatten()));
         }
-        self.objective = self.objective.filter(|_| known(errors.objective));
-        self.objective_per_row = self.objective_per_row.filter(|_| known(errors.objective_per_row));
-        self.n_total = self.n_total.filter(|_| known(errors.n_total));
-        self.description = self.description.filter(|_| errors.description.is_some());
-        let before = self.indices.values().flatten().count();
-        let of = [("fuzzy_davies_bouldin", errors.fuzzy_davies_bouldin), ("xie_beni", errors.xie_beni)];
-        self.indices.retain(|key, _| of.iter().any(|(name, error)| name == key && known(*error)));
-        self.unseen = before - self.indices.values().flatten().count();
-        if self.sizes.iter().any(Option::is_some) || self.weight.iter().any(Option::is_some) {
+        if clusters.sizes.iter().any(Option::is_some) || clusters.weight.iter().any(Option::is_some) {
             let why = "rows and weights of clusters: nobody knows how far noise moved them; result.json has them";
-            self.not_shown.push(why.to_owned());
+            clusters.not_shown.push(why.to_owned());
         }
-        let k = self.centres.len();
-        (self.sizes, self.weight, self.deviations) = (vec![None; k], vec![None; k], vec![None; k]);
-        for point in &mut self.curve {
-            (point.objective, point.indices) = (None, BTreeMap::new());
+        (clusters.sizes, clusters.weight, clusters.deviations) = (vec![None; k], vec![None; k], vec![None; k]);
+        result.objective = result.objective.filter(|_| known("/objective", errors.objective));
+        let each = errors.objective_per_row;
+        result.objective_per_row = result.objective_per_row.filter(|_| known("/objective_per_row", each));
+        result.n_total = result.n_total.filter(|_| known("/n_total", errors.n_total));
+        result.description = result.description.filter(|_| errors.description.is_some());
+        let shown = |key: &str, value: Maybe, error| value.filter(|_| known(&format!("/indices/{key}"), error));
+        let all = std::mem::take(&mut result.indices);
+        result.indices.fuzzy_davies_bouldin =
+            shown("fuzzy_davies_bouldin", all.fuzzy_davies_bouldin, errors.fuzzy_davies_bouldin);
+        result.indices.xie_beni = shown("xie_beni", all.xie_beni, errors.xie_beni);
+        let there = |(key, value): &(String, Maybe)| value.is_some() && !drowned.contains(&*format!("/indices/{key}"));
+        let unseen = by_key(&all).into_iter().filter(there).count();
+        let unseen = unseen - by_key(&result.indices).values().flatten().count();
+        for point in &mut result.curve {
+            (point.objective, point.indices) = (None, Indices::default());
         }
-        self
+        Told { result, unseen }
+    }
+
+    /// A coordinate of a centre.
+    pub(super) fn at(&self, cluster: usize, column: usize) -> Maybe {
+        self.centres.get(cluster)?.get(column).copied().filter(|x| x.is_finite())
+    }
+
+    /// Its standard error, if there is noise.
+    pub(super) fn error(&self, cluster: usize, column: usize) -> Maybe {
+        self.errors.as_ref()?.centres.get(cluster)?.get(column).copied().filter(|error| error.is_finite())
+    }
+
+    /// A coordinate with its standard error where there is noise.
+    pub(super) fn centre(&self, cluster: usize, column: usize) -> Option<String> {
+        self.shown(self.at(cluster, column), |_| self.error(cluster, column))
+    }
+
+    /// What a cluster holds, in memberships.
+    pub(super) fn mass(&self, cluster: usize) -> Maybe {
+        *self.clusters.mass.get(cluster)?
+    }
+
+    /// The standard error of it, if there is noise.
+    pub(super) fn error_of_mass(&self, cluster: usize) -> Maybe {
+        self.errors.as_ref()?.mass.get(cluster)?.filter(|error| error.is_finite())
+    }
+
+    /// Rows of a cluster.
+    pub(super) fn size(&self, cluster: usize) -> Option<u64> {
+        *self.clusters.sizes.get(cluster)?
+    }
+
+    /// The standard deviation of a cluster in a column.
+    pub(super) fn deviation(&self, cluster: usize, column: usize) -> Maybe {
+        self.clusters.deviations.get(cluster)?.as_ref()?.get(column).copied()
+    }
+
+    /// Whether there is anything of the centres to draw: noise may leave nothing.
+    pub(super) fn is_drawn(&self) -> bool {
+        self.centres.iter().flatten().any(|x| x.is_finite())
+    }
+
+    /// Whether columns were described, and no groups looked for.
+    pub(super) fn describes(&self) -> bool {
+        self.description.is_some() || self.method == "describe"
     }
 
     /// The least and the largest of all centres in a column.
     pub(super) fn span(&self, column: usize) -> (f64, f64) {
-        let values = self.centres.iter().filter_map(|centre| *centre.get(column)?);
+        let values = (0..self.centres.len()).filter_map(|i| self.at(i, column));
         values.fold((f64::INFINITY, f64::NEG_INFINITY), |(low, high), x| (low.min(x), high.max(x)))
     }
 
-    /// Rows of each cluster.
-    pub(super) fn rows(&self) -> Vec<Maybe> {
-        self.sizes.iter().map(|size| size.map(|size| size as f64)).collect()
+    /// The smallest and the largest number of groups that were tried, if it is not the plan that names it.
+    pub(super) fn tried(&self) -> Option<(u32, u32)> {
+        let tried = || self.curve.iter().map(|point| point.k);
+        tried().min().zip(tried().max())
     }
 
     /// Where among the numbers of groups that were tried the result lies, if it is an end of them, and whether one group could be chosen.
     pub(super) fn ends(&self) -> Option<&'static str> {
-        let tried = || self.curve.iter().map(|point| point.k);
-        match (tried().min()?, tried().max()?) {
+        match self.tried()? {
             (_, high) if self.k == high => Some("It is the largest number that was tried"),
             (low, _) if self.k == low && low > 1 => Some("It is the smallest number that was tried"),
             _ => None,
@@ -177,27 +151,16 @@ impl Told {
 
     /// Whether groups were tested against none: one of them could have been chosen, for which most indices have no value.
     pub(super) fn tests_whether(&self) -> bool {
-        let says = |point: &Point| point.indices.get("gap").is_some_and(Option::is_some);
-        self.curve.iter().any(|point| point.k == 1 && says(point))
+        self.curve.iter().any(|point| point.k == 1 && point.indices.gap.is_some())
     }
 
-    /// What the file says of a column's part in the clusters.
+    /// A column's part in the clusters.
     pub(super) fn part(&self, column: &str) -> Option<&ColumnProfile> {
         self.profile.iter().find(|part| part.column == column)
     }
 
-    /// Rows without a value in a column, if somebody counted them.
-    pub(super) fn missing_in(&self, column: &str) -> Option<u64> {
-        self.description.as_ref()?.numbers.iter().find(|of| of.column == column)?.missing
-    }
-
-    /// What the file says of the standard deviations of a cluster.
-    pub(super) fn deviation(&self, cluster: usize, column: usize) -> Maybe {
-        *self.deviations.get(cluster)?.as_ref()?.get(column)?
-    }
-
-    /// A number with its standard error where there is noise; nothing if it drowned, or nobody knows its error.
-    pub(super) fn shown(&self, value: Maybe, error: impl Fn(&Errors) -> Maybe) -> Option<String> {
+    /// A number with its standard error where there is noise; nothing if nobody knows its error.
+    pub(super) fn shown(&self, value: Maybe, error: impl Fn(&ResultErrors) -> Maybe) -> Option<String> {
         let value = value.filter(|value| value.is_finite())?;
         if self.privacy.is_none() {
             return Some(number(value));
@@ -208,7 +171,8 @@ impl Told {
 
     /// What stands in the place of a number of the result that is not shown: noise drowned it, or nobody knows its error.
     pub(super) fn hidden(&self, pointer: &str) -> &'static str {
-        let drowned = |errors: &Errors| errors.not_distinguishable_from_noise.iter().any(|hidden| hidden == pointer);
+        let drowned =
+            |errors: &ResultErrors| errors.not_distinguishable_from_noise.iter().any(|hidden| hidden == pointer);
         if self.errors.as_ref().is_some_and(drowned) { "noise" } else { "–" }
     }
 
@@ -218,63 +182,10 @@ impl Told {
         self.shown(value, |errors| of(errors.description.as_ref()?)).unwrap_or("–".to_owned())
     }
 
-    /// The centre of a cluster in a column, likewise.
-    pub(super) fn centre(&self, cluster: usize, column: usize) -> Option<String> {
-        let value = self.centres.get(cluster).and_then(|centre| *centre.get(column)?);
-        self.shown(value, |errors| *errors.centres.get(cluster)?.get(column)?)
-    }
-
-    /// The standard error of a centre, if there is noise.
-    pub(super) fn error(&self, cluster: usize, column: usize) -> Maybe {
-        *self.errors.as_ref()?.centres.get(cluster)?.get(column)?
-    }
-
     /// How far a centre lies from the mean of all rows, in their standard deviations.
     pub(super) fn difference(&self, cluster: usize, column: usize) -> Maybe {
         let of = self.part(self.columns.get(column)?)?;
         let deviation = of.deviation.filter(|deviation| *deviation > 0.0)?;
-        let centre = self.centres.get(cluster)?.get(column).copied().flatten()?;
-        Some((centre - of.mean?) / deviation)
+        Some((self.at(cluster, column)? - of.mean?) / deviation)
     }
-}
-
-#[derive(Debug, Clone, Deserialize)]
-pub(super) struct Shift {
-    pub(super) round: u32,
-    pub(super) shift: Maybe,
-}
-
-#[derive(Debug, Clone, Default, Deserialize)]
-#[serde(default)]
-pub(super) struct Noise {
-    pub(super) promise: String,
-}
-
-#[derive(Debug, Clone, Default, Deserialize)]
-#[serde(default)]
-pub(super) struct Errors {
-    pub(super) centres: Vec<Vec<Maybe>>,
-    pub(super) mass: Vec<Maybe>,
-    pub(super) n_total: Maybe,
-    pub(super) objective: Maybe,
-    pub(super) objective_per_row: Maybe,
-    pub(super) fuzzy_davies_bouldin: Maybe,
-    pub(super) xie_beni: Maybe,
-    /// Of every number of the description, in its place.
-    pub(super) description: Option<Description>,
-    pub(super) not_distinguishable_from_noise: Vec<String>,
-}
-
-#[derive(Debug, Clone, Default, Deserialize)]
-#[serde(default)]
-pub(super) struct Doubt {
-    pub(super) name: String,
-    pub(super) text: String,
-}
-
-#[derive(Debug, Clone, Default, Deserialize)]
-#[serde(default)]
-pub(super) struct Pooled {
-    pub(super) what: String,
-    pub(super) max_abs_diff: Maybe,
 }

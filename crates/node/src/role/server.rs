@@ -129,7 +129,7 @@ pub async fn run(mut config: ServerConfig) -> Result<RunResult, Failure> {
     let writer = config.party.writer();
     let signed = result.and_then(|mut result| {
         result.traffic = hub.traffic.clone();
-        result.openings = hub.openings();
+        result.openings = hub.openings().map(Into::into);
         result.signed = Some((hub.run(), writer.sign(&result, &hub.run())?));
         Ok(result)
     });

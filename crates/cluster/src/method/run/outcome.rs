@@ -8,7 +8,7 @@ use crate::method::{ClusterSizes, CurvePoint, Fit, Outcome, Stability, mechanism
 use crate::privacy::Noise;
 use crate::profile::Profile;
 use crate::validity::Verdict;
-use crate::{Centres, Error, Indices, distance, metrics};
+use crate::{Centres, Error, distance, metrics};
 
 /// Restarts agree whose centres are all within this part of the least distance between two centres.
 const AGREE: f64 = 0.1;
@@ -60,7 +60,7 @@ impl Run {
                 k: member.k,
                 restart: member.restart,
                 indices: verdict.map(|verdict| verdict.indices.clone()).unwrap_or_default(),
-                objective: verdict.map_or(f64::INFINITY, |verdict| self.objective_of(verdict)),
+                objective: verdict.map(|verdict| self.objective_of(verdict)),
                 rounds: rounds(&fit),
                 converged: fit.converged,
                 collapsed: verdict.is_some_and(|verdict| verdict.collapsed),
@@ -125,10 +125,7 @@ impl Run {
         let fit = member.iteration.fit();
         let verdict = member.verdict.as_ref();
         let centres = self.working(&fit.centres)?;
-        let indices = verdict.map_or_else(
-            || Indices { fuzzy_davies_bouldin: f64::INFINITY, ..Indices::default() },
-            |verdict| verdict.indices.clone(),
-        );
+        let indices = verdict.map(|verdict| verdict.indices.clone()).unwrap_or_default();
         let mut notes = self.notes.clone();
         notes.extend(self.recipe.noise.as_ref().map(Noise::promise));
         if self.transform.is_some() && self.prepared_over != member.cohort {

@@ -33,11 +33,8 @@ impl Columns {
     pub(super) fn of(all: &Reported) -> Columns {
         let told = &all.told;
         let unit = |name: &String| all.columns.as_ref().and_then(|of| of.unit(name)).unwrap_or_default().to_owned();
-        let public = match (&all.model, &all.federation) {
-            (Some(model), _) => Some(&model.columns),
-            (None, Some(of)) => Some(&of.work.columns),
-            (None, None) => None,
-        };
+        let of_plan = all.federation.as_ref().map(|of| &of.work.columns);
+        let public = all.model.as_ref().map(|model| &model.columns).or(of_plan);
         let range = |column: usize| match public {
             Some(public) => public.get(column).map_or((0.0, 1.0), |column| (column.lower, column.upper)),
             None => told.span(column),
@@ -75,13 +72,17 @@ impl Columns {
     }
 }
 
-/// What is known of how much each cluster holds: rows, else memberships.
-fn shares(told: &Told) -> Option<Vec<Option<f64>>> {
-    let found = [told.rows(), told.mass.clone()];
-    let known = found.into_iter().find(|values| !values.is_empty() && values.iter().all(Option::is_some))?;
-    let whole: f64 = known.iter().flatten().sum();
-    (known.len() == told.centres.len() && whole > 0.0)
-        .then(|| known.iter().map(|value| value.map(|value| value / whole)).collect())
+/// Rows of each cluster.
+fn rows(told: &Told) -> Vec<Option<f64>> {
+    told.clusters.sizes.iter().map(|size| size.map(|size| size as f64)).collect()
+}
+
+/// Which part of everything each cluster holds: of rows, else of memberships.
+fn shares(told: &Told) -> Option<Vec<f64>> {
+    let known = |of: Vec<Option<f64>>| of.into_iter().collect::<Option<Vec<f64>>>().filter(|of| !of.is_empty());
+    let held = known(rows(told)).or_else(|| known(told.clusters.mass.clone()))?;
+    let whole: f64 = held.iter().sum();
+    (held.len() == told.centres.len() && whole > 0.0).then(|| held.iter().map(|value| value / whole).collect())
 }
 
 /// The clusters that charts show, the heaviest first where not all are shown.
@@ -89,7 +90,7 @@ fn shown(told: &Told) -> Vec<usize> {
     let mut order: Vec<usize> = (0..told.centres.len()).collect();
     if order.len() > LINES {
         if let Some(shares) = shares(told) {
-            order.sort_by(|a, b| shares[*b].unwrap_or(0.0).total_cmp(&shares[*a].unwrap_or(0.0)));
+            order.sort_by(|a, b| shares[*b].total_cmp(&shares[*a]));
         }
         order.truncate(LINES);
         order.sort_unstable();
@@ -104,62 +105,44 @@ pub(super) fn at_a_glance(page: &mut Page, told: &Told, columns: &Columns) {
         return;
     }
     page.part("How large the clusters are");
-    let mut charts = Vec::new();
-    let whole = |from: &[Option<f64>]| from.iter().copied().sum::<Option<f64>>().filter(|whole| *whole > 0.0);
-    let words = |value: Option<f64>, whole: Option<f64>| match (value, whole) {
-        (Some(value), Some(whole)) => format!("{} ({})", number(value), percent(value / whole)),
-        (value, _) => value.map_or("not shown".to_owned(), number),
+    let held = [("rows nearest to it", rows(told)), ("memberships added up", told.clusters.mass.clone())];
+    let held: Vec<(&str, Vec<Option<f64>>)> =
+        held.into_iter().filter(|(_, of)| of.iter().any(Option::is_some)).collect();
+    let value = |i: usize, of: &[Option<f64>]| {
+        let value = of.get(i).copied().flatten();
+        let whole = of.iter().copied().sum::<Option<f64>>().filter(|whole| *whole > 0.0 && told.privacy.is_none());
+        let part = value.zip(whole).map_or(String::new(), |(value, whole)| format!(" ({})", percent(value / whole)));
+        // Under noise memberships alone are known, with their errors.
+        let words = told.shown(value, |_| told.error_of_mass(i)).map(|number| number + &part);
+        Value { value: value.unwrap_or(f64::NAN), words: words.unwrap_or("not shown".to_owned()) }
     };
-    let of = |i: usize, from: &[Option<f64>]| from.get(i).copied().flatten();
-    let exact = told.privacy.is_none();
-    let sizes = told.rows();
-    let known = |from: &[Option<f64>]| from.iter().any(Option::is_some);
-    let mut series = Vec::new();
-    if known(&sizes) {
-        series.push(("rows nearest to it", sizes));
-    }
-    if known(&told.mass) {
-        series.push(("memberships added up", told.mass.clone()));
-    }
-    if !series.is_empty() {
-        let bar = |i: usize| Bar {
-            name: format!("cluster {i}"),
-            values: series
-                .iter()
-                .map(|(_, from)| {
-                    let value = of(i, from);
-                    let words = match exact {
-                        true => words(value, whole(from)),
-                        false => told.shown(value, |errors| *errors.mass.get(i)?).unwrap_or("not shown".to_owned()),
-                    };
-                    Value { value: value.unwrap_or(f64::NAN), words }
-                })
-                .collect(),
-        };
+    let bar =
+        |i: usize| Bar { name: format!("cluster {i}"), values: held.iter().map(|(_, of)| value(i, of)).collect() };
+    let mut charts = Vec::new();
+    if held.is_empty() {
+        page.paragraph("What the clusters hold is not in this file.");
+    } else {
         let bars = (0..told.centres.len().min(60)).map(bar).collect();
-        let names = series.iter().map(|(name, _)| (*name).to_owned()).collect();
+        let names = held.iter().map(|(name, _)| (*name).to_owned()).collect();
         charts.push(Chart::new("Rows and memberships of each cluster", "rows", "", Plot::Bars(bars, names)));
     }
-    if series.is_empty() {
-        page.paragraph("What the clusters hold is not in this file.");
+    // Noise may leave nothing to draw.
+    if !told.is_drawn() {
+        return;
     }
     let ranked = columns.ranked(told);
     let (open, rest) = ranked.split_at(if ranked.len() > 2 * OPEN { OPEN } else { ranked.len() });
     let parallel = |title: &str, of: &[usize]| {
         let mut of = of.to_vec();
         of.sort_unstable();
-        let line = |i: usize| (format!("cluster {i}"), of.iter().map(|column| told.centres[i][*column]).collect());
+        let line = |i: usize| (format!("cluster {i}"), of.iter().map(|column| told.at(i, *column)).collect());
         let axes = of.iter().map(|column| (columns.names[*column].clone(), columns.ranges[*column])).collect();
         Chart::new(title, "", "", Plot::Parallel(axes, shown(told).into_iter().map(line).collect()))
     };
     let title = if rest.is_empty() { "All columns at once" } else { "The columns that differ most" };
     charts.push(parallel(title, open));
-    // Noise may leave nothing to draw.
-    let drawn = told.centres.iter().flatten().any(Option::is_some);
-    if drawn {
-        page.charts(&charts);
-    }
-    if columns.names.len() > 1 && drawn {
+    page.charts(&charts);
+    if columns.names.len() > 1 {
         let few = match told.centres.len() > LINES {
             true => format!(" The {LINES} largest of {} clusters are drawn.", told.centres.len()),
             false => String::new(),
@@ -171,7 +154,7 @@ pub(super) fn at_a_glance(page: &mut Page, told: &Told, columns: &Columns) {
         };
         page.aside(&format!("Each line goes through the centre of a cluster. {ends}{few}"));
     }
-    if !rest.is_empty() && drawn {
+    if !rest.is_empty() {
         page.folded(&format!("The other {} columns at once", rest.len()), |page| {
             page.charts([&parallel("The other columns", rest)]);
         });
@@ -186,14 +169,14 @@ pub(super) fn centres(page: &mut Page, all: &Reported, columns: &Columns, in_pai
         "A centre is the typical row of its cluster, in the columns' own units. No row has to look like it, and no row is shown here.",
     );
     table(page, told, columns);
-    let drawn = told.centres.len() > 1 && told.centres.iter().flatten().any(Option::is_some);
+    let drawn = told.centres.len() > 1 && told.is_drawn();
     if columns.names.len() > 1 && drawn && in_pairs {
         pairs(page, told, columns, &[]);
     }
     categories(page, told);
-    if !told.not_shown.is_empty() {
+    if !told.clusters.not_shown.is_empty() {
         page.folded("Why numbers are missing", |page| {
-            page.list(&told.not_shown);
+            page.list(&told.clusters.not_shown);
         });
     }
 }
@@ -211,7 +194,7 @@ fn table(page: &mut Page, told: &Told, columns: &Columns) {
         let Some(mut text) = told.centre(i, column) else {
             return Cell::from(told.hidden(&format!("/centres/{i}/{column}")));
         };
-        if let (Some(value), Some(deviation)) = (told.centres[i][column], told.deviation(i, column)) {
+        if let (Some(value), Some(deviation)) = (told.at(i, column), told.deviation(i, column)) {
             text = within(value, deviation);
         }
         if let Some(far) = told.difference(i, column) {
@@ -224,29 +207,19 @@ fn table(page: &mut Page, told: &Told, columns: &Columns) {
     let deviations = (0..d).any(|column| told.deviation(0, column).is_some());
     let means = (0..d).any(|column| all(column).is_some());
     let parts = (0..d).any(|column| part(column).is_some_and(|of| of.between.is_some()));
-    let missing: Vec<Option<u64>> = columns.names.iter().map(|name| told.missing_in(name)).collect();
-    let mut says = Vec::new();
-    if told.privacy.is_some() {
-        says.push(match told.errors {
-            Some(_) => {
-                "Behind ± is the standard error of the noise; what is not distinguishable from noise is called so."
-            }
-            None => "Nobody knows how far noise moved the centres, so they are not shown; result.json has them.",
-        });
-    } else if deviations {
-        says.push("Behind ± is the standard deviation of the rows nearest to the centre.");
-    } else {
-        says.push("How far rows spread around a centre was not asked; a plan with indices=all tells it.");
-    }
-    if means {
-        says.push(
-            "In brackets: how far the centre lies from the mean of all rows, in standard deviations of all rows.",
-        );
-    }
-    if parts {
-        says.push("The parts say how much of the squared differences between clusters, and of those between all rows, is a column's own.");
-    }
-    page.paragraph(&says.join(" "));
+    let behind = match (&told.privacy, &told.errors) {
+        (Some(_), Some(_)) => {
+            "Behind ± is the standard error of the noise; what is not distinguishable from noise is called so."
+        }
+        (Some(_), None) => "Nobody knows how far noise moved the centres, so they are not shown; result.json has them.",
+        (None, _) if deviations => "Behind ± is the standard deviation of the rows nearest to the centre.",
+        (None, _) => "How far rows spread around a centre was not asked; a plan with indices=all tells it.",
+    };
+    let in_brackets =
+        " In brackets: how far the centre lies from the mean of all rows, in standard deviations of all rows.";
+    let of_parts = " The parts say how much of the squared differences between clusters, and of those between all rows, is a column's own.";
+    let says = [behind, if means { in_brackets } else { "" }, if parts { of_parts } else { "" }];
+    page.paragraph(&says.concat());
     if clusters.len() > ACROSS && d <= clusters.len() {
         let names: Vec<String> = (0..d).map(named).collect();
         let heads: Vec<&str> = std::iter::once("cluster").chain(names.iter().map(String::as_str)).collect();
@@ -266,7 +239,6 @@ fn table(page: &mut Page, told: &Told, columns: &Columns) {
     heads.extend(clusters.iter().map(String::as_str));
     heads.extend(parts.then_some("part of the differences"));
     heads.extend(means.then_some("part of all squares"));
-    heads.extend(missing.iter().any(Option::is_some).then_some("missing values"));
     let row = |column: &usize| {
         let column = *column;
         let (from, to) = columns.ranges[column];
@@ -278,8 +250,6 @@ fn table(page: &mut Page, told: &Told, columns: &Columns) {
         cells.extend((0..clusters.len()).map(|i| cell(i, column)));
         cells.extend(parts.then(|| share(part(column).and_then(|of| of.between))));
         cells.extend(means.then(|| share(part(column).and_then(|of| of.total))));
-        let lacking = missing[column].map_or_else(String::new, |rows| rows.to_string());
-        cells.extend(missing.iter().any(Option::is_some).then_some(Cell::Text(lacking)));
         cells
     };
     let ranked = columns.ranked(told);
@@ -290,12 +260,6 @@ fn table(page: &mut Page, told: &Told, columns: &Columns) {
             page.numbers(&heads, rest.iter().map(row));
         });
     }
-}
-
-/// An ellipse of what is known of a cluster's extent on two columns: half width and half height.
-fn extent(told: &Told, i: usize, (a, b): (usize, usize)) -> Option<(f64, f64)> {
-    let deviations = told.deviations.get(i)?.as_ref()?;
-    Some((DEVIATIONS * (*deviations.get(a)?)?, DEVIATIONS * (*deviations.get(b)?)?))
 }
 
 /// The centres on pairs of columns, with what is known of their extent; `clouds` are rows of the one who looks, by pair.
@@ -310,22 +274,20 @@ pub(super) fn pairs(page: &mut Page, told: &Told, columns: &Columns, clouds: &[V
     let charts: Vec<Chart> = pairs
         .iter()
         .enumerate()
-        .map(|(at, pair)| {
+        .map(|(at, (a, b))| {
             let spot = |i: &usize| {
-                let centre = &told.centres[*i];
-                let place = (centre.get(pair.0).copied().flatten()?, centre.get(pair.1).copied().flatten()?);
-                let ellipse = extent(told, *i, *pair);
+                let extent = told.deviation(*i, *a).zip(told.deviation(*i, *b));
                 Some(Spot {
                     name: i.to_string(),
                     style: *i,
-                    at: place,
-                    ellipse,
-                    share: shares.as_ref().and_then(|shares| shares[*i]),
+                    at: told.at(*i, *a).zip(told.at(*i, *b))?,
+                    ellipse: extent.map(|(width, height)| (DEVIATIONS * width, DEVIATIONS * height)),
+                    share: shares.as_ref().map(|shares| shares[*i]),
                 })
             };
             let spots: Vec<Spot> = shown.iter().filter_map(spot).collect();
             extents += spots.iter().filter(|spot| spot.ellipse.is_some()).count();
-            let (a, b) = (&columns.names[pair.0], &columns.names[pair.1]);
+            let (a, b) = (&columns.names[*a], &columns.names[*b]);
             let title = format!("{} and {}", shortened(a, 40), shortened(b, 40));
             let clouds = clouds.get(at).cloned().unwrap_or_default();
             Chart::new(title, a.clone(), b.clone(), Plot::Plane(clouds, spots))
@@ -358,10 +320,8 @@ fn categories(page: &mut Page, told: &Told) {
         let clusters: Vec<String> = (0..of.shares.len()).map(|i| format!("cluster {i}")).collect();
         let heads: Vec<&str> = std::iter::once("category").chain(clusters.iter().map(String::as_str)).collect();
         let rows = of.categories.iter().enumerate().map(|(at, name)| {
-            let each = of
-                .shares
-                .iter()
-                .map(|shares| Cell::Text(shares.get(at).copied().flatten().map_or("–".to_owned(), percent)));
+            let each =
+                of.shares.iter().map(|shares| Cell::Text(shares.get(at).copied().map_or("–".to_owned(), percent)));
             std::iter::once(Cell::from(name.clone())).chain(each).collect::<Vec<_>>()
         });
         page.numbers(&heads, rows);

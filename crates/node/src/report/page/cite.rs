@@ -17,13 +17,12 @@ pub(super) fn methods(all: &Reported) -> String {
         0 => String::new(),
         n => format!(" ({} not in the totals: {})", counted(n, "site"), some_of(&told.missing, ", ")),
     };
-    let described = told.method == "describe";
     let what = match told.method.as_str() {
         "describe" => "described by secure aggregation".to_owned(),
-        method if told.m.is_some() && has_fuzzifier(method) => format!(
+        method if told.m > 1.0 && has_fuzzifier(method) => format!(
             "clustered by federated {} (fuzzifier m = {}) under secure aggregation",
             clean(method),
-            told.m.map_or(String::new(), number)
+            number(told.m)
         ),
         method => format!("clustered by federated {} under secure aggregation", clean(method)),
     };
@@ -32,7 +31,7 @@ pub(super) fn methods(all: &Reported) -> String {
     says.push(format!("{rows}{missing} were {what}."));
     says.push(format!("The {}: {}.", counted(told.columns.len(), "column"), some_of(&told.columns, ", ")));
     says.push("Rows with a missing value were handled by each site as it says for itself; counts of these are not in the result.".into());
-    if !described {
+    if !told.describes() {
         says.push(match told.curve.is_empty() {
             true => format!("The number of groups, K = {}, was set in advance.", told.k),
             false => format!(
@@ -46,8 +45,7 @@ pub(super) fn methods(all: &Reported) -> String {
             counted(told.rounds as usize, "round"),
             how_it_ended(told)
         ));
-        if let Some(standardised) = told.standardisation.as_ref().filter(|value| !value.is_null()) {
-            let _ = standardised;
+        if told.standardisation.is_some() {
             says.push("Columns were standardised over all sites.".into());
         }
     }
@@ -55,10 +53,7 @@ pub(super) fn methods(all: &Reported) -> String {
         Some(noise) => format!("Totals hold noise: {}.", noise.promise.trim_end_matches('.')),
         None => "Totals were exact, without noise.".to_owned(),
     });
-    let software = told.software.as_ref().map_or_else(
-        || "Veilsum".to_owned(),
-        |software| software.as_str().map_or_else(|| clean(&software.to_string()), clean),
-    );
+    let software = all.text("software").unwrap_or("Veilsum".to_owned());
     says.push(format!("Software: {software}; plan {}.", clean(&told.plan_hash).chars().take(16).collect::<String>()));
     says.join(" ")
 }

@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use veilsum_charts::{Chart, Page, Plot, page::Cell, text::number};
 use veilsum_cluster::method::Stability;
 
+use super::reported::Reported;
 use crate::cost::counted;
 use crate::report::{facts::Facts, indices, told::Told};
 
@@ -30,7 +31,7 @@ pub(super) fn choice_of_k(page: &mut Page, told: &Told) {
     let curves = indices::curves(told);
     page.charts(&curves);
     let rows = told.curve.iter().map(|point| {
-        let index = point.indices.get("fuzzy_davies_bouldin").copied().flatten();
+        let index = point.indices.fuzzy_davies_bouldin;
         let state = match (point.collapsed, point.converged) {
             (true, _) => Cell::Bad("collapsed: two centres fell together".to_owned()),
             (false, true) => Cell::from("converged"),
@@ -49,9 +50,10 @@ pub(super) fn choice_of_k(page: &mut Page, told: &Told) {
 }
 
 /// Everything that the screen says too, under the same words.
-pub(super) fn in_numbers(page: &mut Page, told: &Told) {
+pub(super) fn in_numbers(page: &mut Page, all: &Reported) {
+    let told = &all.told;
     page.part("In numbers");
-    if told.k == 1 && told.method != "describe" {
+    if told.k == 1 && !told.describes() {
         page.paragraph("Most indices compare groups, and there is one: what they say of it means nothing.");
     }
     let ways: BTreeMap<String, String> = indices::shown(told).into_iter().map(|(name, _, way)| (name, way)).collect();
@@ -62,18 +64,14 @@ pub(super) fn in_numbers(page: &mut Page, told: &Told) {
         [label, value, way]
     });
     page.table(&["what", "value", "how to read it"], rows);
-    if let Some(pooled) = &told.pooled {
-        let difference = pooled.max_abs_diff.map_or("another number of groups".to_owned(), |d| {
+    let pooled = &all.file["pooled"];
+    if let Some(what) = pooled["what"].as_str() {
+        let difference = pooled["max_abs_diff"].as_f64().map_or("another number of groups".to_owned(), |d| {
             format!("a largest difference of {} of a column's range", number(d))
         });
+        let noise = if told.privacy.is_some() { "noise, its clip where there is one, " } else { "" };
         page.paragraph(&format!(
-            "Against {}: {difference}. This shows what {} change, and nothing about whether the method fits the data.",
-            pooled.what,
-            if told.privacy.is_some() {
-                "noise, its clip where there is one, masks and rounding"
-            } else {
-                "masks and rounding"
-            }
+            "Against {what}: {difference}. This shows what {noise}masks and rounding change, and nothing about whether the method fits the data."
         ));
     }
 }
@@ -85,7 +83,7 @@ pub(super) fn convergence(page: &mut Page, told: &Told) {
         return;
     }
     page.part("Convergence");
-    let shifts: Vec<(f64, f64)> = told.history.iter().filter_map(|at| Some((f64::from(at.round), at.shift?))).collect();
+    let shifts: Vec<(f64, f64)> = told.history.iter().map(|at| (f64::from(at.round), at.shift)).collect();
     let chart = Chart::new(
         "How far all centres moved in each round",
         "round",
@@ -93,26 +91,15 @@ pub(super) fn convergence(page: &mut Page, told: &Told) {
         Plot::Lines(vec![("shift".to_owned(), shifts.clone())]),
     );
     // Starts that all came to the same centres are no bars.
-    let differ = |of: &&Stability| {
-        let (same, of) = of.agreeing();
-        same < of
-    };
-    let stability = told.stability.as_ref().filter(differ).map(stability);
+    let stability = told.stability.as_ref().filter(|of| of.agreement < 1.0).map(stability);
     page.charts(std::iter::once(&chart.by_powers()).chain(&stability));
-    let still = shifts.iter().filter(|(_, shift)| *shift == 0.0).count();
-    let still = if still > 0 {
-        format!(" In {} nothing moved, which a scale by powers of ten cannot show.", counted(still, "round"))
-    } else {
-        String::new()
+    let still = match shifts.iter().filter(|(_, shift)| *shift == 0.0).count() {
+        0 => String::new(),
+        n => format!(" In {} nothing moved, which a scale by powers of ten cannot show.", counted(n, "round")),
     };
-    if let (Some(first), Some(last)) = (shifts.first(), shifts.last()) {
-        page.paragraph(&format!(
-            "From {} in round {} to {} in round {}.{still}",
-            number(first.1),
-            first.0,
-            number(last.1),
-            last.0
-        ));
+    if let (Some((first, from)), Some((last, to))) = (shifts.first(), shifts.last()) {
+        let (from, to) = (number(*from), number(*to));
+        page.paragraph(&format!("From {from} in round {first} to {to} in round {last}.{still}"));
     }
     if let Some(stability) = &told.stability {
         starts(page, stability);

@@ -16,23 +16,21 @@ use crate::{
 /// Why so many groups.
 pub(super) fn why(all: &Reported) -> Option<String> {
     let told = &all.told;
-    if told.description.is_some() || told.method == "describe" {
+    if told.describes() {
         return None;
     }
-    if told.curve.is_empty() {
+    let Some((low, high)) = told.tried() else {
         return Some(match &all.federation {
             Some(_) => format!("Why {}: the plan names this number, and no other was tried.", told.k),
             None => format!("Why {}: the run tried no other number.", told.k),
         });
-    }
-    let tried: Vec<u32> = told.curve.iter().map(|point| point.k).collect();
-    let (low, high) = (tried.iter().min().copied().unwrap_or(0), tried.iter().max().copied().unwrap_or(0));
+    };
     let rule = all.federation.as_ref().map_or("the plan's index decided".to_owned(), |of| rule(&of.work));
     let end = told.ends().map_or(String::new(), |end| format!(" {end}: another range may have a better one."));
     let collapsed: Vec<String> = told.curve.iter().filter(|p| p.collapsed).map(|p| p.k.to_string()).collect();
-    let fell = match collapsed.is_empty() {
-        true => String::new(),
-        false => format!(" With K = {} two centres fell together, so these do not count.", collapsed.join(", ")),
+    let fell = match collapsed.join(", ").as_str() {
+        "" => String::new(),
+        all => format!(" With K = {all} two centres fell together, so these do not count."),
     };
     let (here, indices) = best_here(told);
     let best = match here.len() {
@@ -76,8 +74,7 @@ pub(super) fn how_good(told: &Told) -> Option<String> {
                 "the plan asked for nothing that tells by itself how clear the groups are; another plan with indices=scalars does"
             }
         };
-        return (told.k > 1 && told.description.is_none() && told.method != "describe")
-            .then(|| format!("How good: {why}."));
+        return (told.k > 1 && !told.describes()).then(|| format!("How good: {why}."));
     }
     Some(format!("How good: {}.", all.join(". Also, ")))
 }

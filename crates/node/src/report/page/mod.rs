@@ -67,7 +67,7 @@ pub fn page(all: &Reported, own: Option<&Own>) -> Page {
         course::choice_of_k(&mut page, told);
         course::convergence(&mut page, told);
     }
-    course::in_numbers(&mut page, told);
+    course::in_numbers(&mut page, all);
     page.part("To cite").paragraph(&cite::methods(all));
     parties::who(&mut page, all);
     parties::traffic(&mut page, told);
@@ -79,11 +79,8 @@ pub fn page(all: &Reported, own: Option<&Own>) -> Page {
 /// The federation, what was computed, and the day of the file.
 fn title(all: &Reported) -> String {
     let told = &all.told;
-    let federation = match &all.federation {
-        Some(of) => of.roster.name.clone(),
-        None if !told.federation.is_empty() => clean(&told.federation),
-        None => "A run".to_owned(),
-    };
+    let roster = all.federation.as_ref().map(|of| of.roster.name.clone());
+    let federation = roster.or_else(|| all.text("federation")).unwrap_or("A run".to_owned());
     let what = match told.method.as_str() {
         "describe" => "columns described".to_owned(),
         method => format!("{} with K = {}", clean(method), told.k),

@@ -111,8 +111,8 @@ pub(super) fn section(page: &mut Page, all: &Reported, own: &Own, columns: &Colu
     }
     let n = own.labels.len().max(1) as f64;
     let whole = |i: usize| {
-        let all: Option<u64> = told.sizes.iter().copied().sum();
-        Some(told.sizes.get(i).copied().flatten()? as f64 / all.filter(|all| *all > 0)? as f64)
+        let all: Option<u64> = told.clusters.sizes.iter().copied().sum();
+        Some(told.size(i)? as f64 / all.filter(|all| *all > 0)? as f64)
     };
     let compared = (0..k).any(|i| whole(i).is_some());
     let bar = |i: usize| {

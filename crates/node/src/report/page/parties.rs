@@ -11,12 +11,8 @@ use crate::{
     agreed::fingerprint,
     app_messages::clean,
     cost::{Cost, counted},
-    report::{
-        told::{Release, Told},
-        totals::totals_tell,
-    },
-    result::Departure,
-    signed::{self, Signatures},
+    report::{told::Told, totals::totals_tell},
+    signed::{self, OWN, Signatures},
     traffic::Count,
 };
 
@@ -44,27 +40,19 @@ pub(super) fn who(page: &mut Page, all: &Reported) {
             over.join(", ")
         ));
     }
-    let departures: BTreeMap<&String, &Departure> = told.departures.iter().map(|one| (&one.site, one)).collect();
-    let names: BTreeSet<&String> = told.missing.iter().collect();
-    let (missing, there): (Vec<&String>, Vec<&String>) =
-        told.missing.iter().chain(&told.cohort).partition(|name| departures.contains_key(name) || names.contains(name));
-    let since = |name: &String| departures.get(name).filter(|one| one.question > 0);
-    let rows: Vec<[Cell; 3]> = missing
-        .into_iter()
-        .map(|name| {
-            let since = since(name).map_or_else(|| "no".to_owned(), |one| until(one.question));
-            [
-                Cell::Text(name.clone()),
-                Cell::Bad(since),
-                Cell::Text(why_missing(told, departures.get(name).copied(), name)),
-            ]
-        })
-        .chain(
-            there
-                .into_iter()
-                .map(|name| [Cell::Text(name.clone()), Cell::Good("to the end".to_owned()), Cell::Text(String::new())]),
-        )
-        .collect();
+    let departed = |name: &String| told.departures.iter().find(|one| one.site == *name);
+    let is_gone = |name: &String| told.missing.contains(name) || departed(name).is_some();
+    let row = |name: &String| {
+        let name_of = Cell::Text(name.clone());
+        if !is_gone(name) {
+            return [name_of, Cell::Good("to the end".to_owned()), Cell::Text(String::new())];
+        }
+        let since = departed(name).filter(|one| one.question > 0).map_or("no".to_owned(), |one| until(one.question));
+        [name_of, Cell::Bad(since), Cell::Text(why_missing(told, name))]
+    };
+    let (gone, there): (Vec<&String>, Vec<&String>) =
+        told.missing.iter().chain(&told.cohort).partition(|name| is_gone(name));
+    let rows = gone.into_iter().chain(there).map(row).collect();
     listed(page, &format!("All {n} sites"), &["site", "in the totals", "why not"], rows);
     if let Some(of) = &all.federation {
         page.paragraph(&format!(
@@ -83,49 +71,46 @@ fn until(question: u32) -> String {
     }
 }
 
-fn why_missing(told: &Told, departed: Option<&Departure>, name: &String) -> String {
-    if let Some(why) = departed.and_then(|one| one.why.as_ref()) {
+fn why_missing(told: &Told, name: &String) -> String {
+    if let Some(why) = told.departures.iter().find(|one| one.site == *name).and_then(|one| one.why.as_ref()) {
         return clean(why);
     }
-    let early = told.ended_early.as_ref();
-    if early.is_some_and(|early| early.refused.contains(name)) {
-        return "refused to answer, as its policy or budget has it".to_owned();
+    match &told.ended_early {
+        Some(early) if early.refused.contains(name) => "refused to answer, as its policy or budget has it".to_owned(),
+        Some(early) if early.lost.contains(name) => {
+            "lost: gone, silent, or left out because it broke a rule".to_owned()
+        }
+        _ => told
+            .warnings
+            .iter()
+            .find(|warning| warning.contains(name.as_str()))
+            .map_or("not said in this file; the coordinator's result has the reason".to_owned(), |warning| {
+                clean(warning)
+            }),
     }
-    if early.is_some_and(|early| early.lost.contains(name)) {
-        return "lost: gone, silent, or left out because it broke a rule".to_owned();
-    }
-    let told = told.warnings.iter().find(|warning| warning.contains(name.as_str()));
-    told.map_or("not said in this file; the coordinator's result has the reason".to_owned(), |warning| clean(warning))
 }
 
 /// What went over the links.
 pub(super) fn traffic(page: &mut Page, told: &Told) {
-    if told.traffic.is_empty() {
+    if told.traffic.0.is_empty() {
         return;
     }
     page.part("Traffic");
-    let mut phases: BTreeMap<&str, Count> = BTreeMap::new();
-    let mut parties: Vec<(&str, Count)> = Vec::new();
-    for (party, sent) in &told.traffic {
-        let mut whole = Count::default();
-        for (phase, count) in sent {
-            for into in [&mut whole, phases.entry(phase).or_default()] {
-                *into = into.and(*count);
-            }
-        }
-        parties.push((party, whole));
+    let whole = |counts: &mut dyn Iterator<Item = &Count>| counts.fold(Count::default(), |all, count| all.and(*count));
+    let parties: Vec<(&str, Count)> =
+        told.traffic.0.iter().map(|(party, sent)| (party.as_str(), whole(&mut sent.values()))).collect();
+    let all = whole(&mut parties.iter().map(|(_, sent)| sent));
+    let mut phases: BTreeMap<&str, u64> = BTreeMap::new();
+    for (phase, count) in told.traffic.0.values().flatten() {
+        *phases.entry(phase.as_ref()).or_default() += count.bytes;
     }
-    let all = parties.iter().fold(Count::default(), |all, (_, sent)| all.and(*sent));
     page.paragraph(&format!(
         "{} in {}, as the party counted them that wrote the result: masked words, keys, shares, signatures and openings.",
         bytes(all.bytes),
         counted(all.messages as usize, "message")
     ));
-    let most = phases.values().map(|sent| sent.bytes).max().unwrap_or(0);
-    let (unit, size) = if most < 10_000_000 { ("kB", 1e3) } else { ("MB", 1e6) };
-    let of = |key: &str| phases.get(key).map_or(0.0, |sent| sent.bytes as f64 / size);
-    let names: Vec<String> = phases.keys().map(|phase| phase.replace('_', " ")).collect();
-    let values = phases.keys().map(|phase| of(phase)).collect();
+    let (unit, size) = if phases.values().all(|sent| *sent < 10_000_000) { ("kB", 1e3) } else { ("MB", 1e6) };
+    let (names, values) = phases.iter().map(|(phase, sent)| (phase.replace('_', " "), *sent as f64 / size)).unzip();
     page.charts([&Chart::new(
         format!("{unit} by what they were for"),
         unit,
@@ -177,50 +162,36 @@ pub(super) fn privacy(page: &mut Page, all: &Reported) {
 
 /// Plan, versions, hashes.
 pub(super) fn documents(page: &mut Page, all: &Reported) {
-    let told = &all.told;
+    let (told, of) = (&all.told, all.federation.as_ref());
     page.part("Plan, versions and hashes");
-    let mut rows = vec![["plan, hash".to_owned(), clean(&told.plan_hash)]];
-    let known = [("roster, hash", &told.roster_hash), ("model, digest", &told.model_digest)];
-    let known = known.into_iter().chain(told.run.as_ref().map(|run| ("run", run)));
-    rows.extend(known.filter(|(_, text)| !text.is_empty()).map(|(what, text)| [what.to_owned(), clean(text)]));
-    if let Some(of) = &all.federation {
-        rows.push(["plan, fingerprint to compare".to_owned(), fingerprint(&of.terms.hash().0)]);
-        rows.push(["roster, fingerprint to compare".to_owned(), roster_fingerprint(&of.roster.hash())]);
-        rows.push(["federation".to_owned(), of.roster.name.clone()]);
-        rows.push(["K of the plan".to_owned(), of.work.recipe.clusters.to_string()]);
-        rows.push(["columns of the plan".to_owned(), of.work.headers().collect::<Vec<_>>().join(", ")]);
-        rows.push(["questions at most".to_owned(), of.work.max_questions().to_string()]);
-        let withstands = Cost::of(of).map_or_else(|_| "not known".to_owned(), |cost| cost.withstands.to_string());
-        rows.push(["colluding sites that it withstands".to_owned(), withstands]);
-    }
-    rows.push(["method".to_owned(), clean(&told.method)]);
-    if let Some(value) = &told.standardisation {
-        let how = if value.is_null() { "no" } else { "yes, by the cohort's own totals" };
-        rows.push(["standardised".to_owned(), how.to_owned()]);
-    }
-    if let Some(from) = &told.n_total_from {
-        rows.push(["who told the number of rows".to_owned(), clean(from)]);
-    }
-    let software = told.software.as_ref().map(|software| match software {
-        Value::String(text) => clean(text),
-        other => clean(&other.to_string()),
-    });
-    rows.push(["software of the run".to_owned(), software.unwrap_or_else(|| "not in this file".to_owned())]);
-    rows.extend(told.wire_version.map(|version| ["version of the protocol".to_owned(), version.to_string()]));
-    rows.extend(told.release.as_ref().map(|release| ["released".to_owned(), released(release)]));
-    match &told.signatures {
-        Some(signed) => rows.push(["written and signed by".to_owned(), clean(&signed.written_by)]),
-        None => rows.push(["signatures".to_owned(), "none in this file".to_owned()]),
-    }
-    if !told.own.is_empty() {
-        rows.push(["the word of whoever wrote it alone".to_owned(), told.own.join(", ")]);
-    }
-    rows.push([
-        "made from".to_owned(),
-        all.of.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default(),
-    ]);
-    page.table(&["what", "this result"], rows);
-    if let Some(signed) = &told.signatures {
+    let withstands = |of| Cost::of(of).map_or("not known".to_owned(), |cost| cost.withstands.to_string());
+    let own: Vec<&str> = OWN.into_iter().filter(|key| all.file.get(key).is_some()).collect();
+    let rows = [
+        ("plan, hash", Some(clean(&told.plan_hash))),
+        ("roster, hash", all.text("roster_hash")),
+        ("model, digest", all.text("model_digest")),
+        ("run", all.text("run")),
+        ("plan, fingerprint to compare", of.map(|of| fingerprint(&of.terms.hash().0))),
+        ("roster, fingerprint to compare", of.map(|of| roster_fingerprint(&of.roster.hash()))),
+        ("federation", of.map(|of| of.roster.name.clone())),
+        ("K of the plan", of.map(|of| of.work.recipe.clusters.to_string())),
+        ("columns of the plan", of.map(|of| of.work.headers().collect::<Vec<_>>().join(", "))),
+        ("questions at most", of.map(|of| of.work.max_questions().to_string())),
+        ("colluding sites that it withstands", of.map(withstands)),
+        ("method", Some(clean(&told.method))),
+        ("standardised", told.standardisation.as_ref().map(|_| "yes, by the cohort's own totals".to_owned())),
+        ("who told the number of rows", told.n_total_from.as_deref().map(clean)),
+        ("software of the run", Some(all.text("software").unwrap_or("not in this file".to_owned()))),
+        ("version of the protocol", all.file["wire_version"].as_u64().map(|version| version.to_string())),
+        ("released", released(&all.file["release"])),
+        ("written and signed by", all.signatures.as_ref().map(|signed| clean(&signed.written_by))),
+        ("signatures", all.signatures.is_none().then(|| "none in this file".to_owned())),
+        ("the word of whoever wrote it alone", Some(own.join(", ")).filter(|own| !own.is_empty())),
+        ("made from", all.of.file_name().map(|name| name.to_string_lossy().into_owned())),
+    ];
+    let known = rows.into_iter().filter_map(|(what, value)| Some([what.to_owned(), value?]));
+    page.table(&["what", "this result"], known);
+    if let Some(signed) = &all.signatures {
         signers(page, all, signed);
     }
     if !all.unused.is_empty() {
@@ -229,17 +200,16 @@ pub(super) fn documents(page: &mut Page, all: &Reported) {
 }
 
 /// What left all sites together.
-fn released(release: &Release) -> String {
-    let totals = release.totals.map_or("totals".to_owned(), |n| counted(n as usize, "total"));
-    let blocks = match release.block_size {
+fn released(release: &Value) -> Option<String> {
+    let number = |key: &str| release[key].as_u64().map(|n| n as usize);
+    let totals = number("totals").map_or("totals".to_owned(), |n| counted(n, "total"));
+    let blocks = match number("block_size")? {
         0 => "all sites in one block".to_owned(),
         1 => "every site a block by itself".to_owned(),
-        n => format!("blocks of {} at least", counted(n as usize, "site")),
+        n => format!("blocks of {} at least", counted(n, "site")),
     };
-    format!(
-        "{totals}, opened to the sites; {blocks}; {} in all at least",
-        counted(release.min_total_rows as usize, "row")
-    )
+    let rows = counted(number("min_total_rows")?, "row");
+    Some(format!("{totals}, opened to the sites; {blocks}; {rows} in all at least"))
 }
 
 /// Who signed the result, and where its ledger ended then.

@@ -13,21 +13,25 @@ use crate::{
     files,
     model::{FORMAT as MODEL_FORMAT, Model},
     report,
-    signed::{About, FORMAT, OWN, SIGNATURES, is_member, model_digest},
+    result::RunResult,
+    signed::{About, FORMAT, MAX_FILE, SIGNATURES, Signatures, is_member, model_digest},
 };
 
-/// Bytes of a result that are read.
-const MAX_RESULT: usize = 128 << 20;
 /// A result with all that lies beside it.
 pub struct Reported {
     /// The file that names the report: the result, or the model where there is no result.
     pub of: PathBuf,
+    /// What stands in it.
+    pub(super) file: Value,
+    bytes: Vec<u8>,
+    is_model: bool,
     /// The model, where it is there.
     pub model: Option<Model>,
     /// Roster and plan, where they are there and are those of this result.
     pub federation: Option<Federation>,
     /// What its columns are measured in, where `columns.toml` is there.
     pub(super) columns: Option<Columns>,
+    pub(super) signatures: Option<Signatures>,
     /// Whether the signatures on the result hold, and why not, where its documents are here.
     pub holds: Option<Result<(), String>>,
     /// Why nobody can say here whether the result is as it was signed. A model alone carries no signature.
@@ -39,65 +43,54 @@ pub struct Reported {
     pub(super) unused: Vec<String>,
 }
 
-/// Whether a model's file is the one whose digest a result names; one that was read by itself is.
-fn is_named(told: &Told, bytes: &[u8]) -> bool {
-    told.is_model || model_digest(bytes).to_string() == told.model_digest
-}
-
 impl Reported {
     /// Reads a result, or a folder with one, or a model beside one, and what lies beside it.
     ///
     /// # Errors
     /// A [`Failure`] where there is no result, it is of another version, or is none.
     pub fn read(path: &Path) -> Result<Reported, Failure> {
-        let file = if path.is_dir() { found_in(path)? } else { path.to_owned() };
-        let (value, bytes) = parsed(&file)?;
-        let is_model = value["format"].as_str().is_some_and(|format| format == MODEL_FORMAT);
-        let result = report::beside(&file);
-        if is_model && result.is_file() {
-            return Reported::read(&result);
+        let of = if path.is_dir() { found_in(path)? } else { path.to_owned() };
+        let other = |e: serde_json::Error| none_of_ours(&of, e);
+        let bytes = files::read_limited(&of, MAX_FILE)?;
+        let file: Value = serde_json::from_slice(&bytes).map_err(other)?;
+        let is_model = file["format"] == MODEL_FORMAT;
+        let beside = report::beside(&of);
+        if is_model && beside.is_file() {
+            return Reported::read(&beside);
         }
-        let beside = match is_model {
-            true => file.clone(),
-            false => tables::sibling(&file, "result", "model", "json"),
-        };
         let mut unused = Vec::new();
-        let model = match beside.is_file() {
-            true => documents::read_model(&beside).map_err(|failure| unused.push(failure.message)).ok(),
-            false => None,
+        let (result, model) = if is_model {
+            let (model, _) = documents::read_model(&of)?;
+            (serde_json::from_value(report::of_model(&model)).map_err(other)?, Some(model))
+        } else {
+            let result = result_of(&of, &file, &bytes)?;
+            let beside = tables::sibling(&of, "result", "model", "json");
+            let model = beside.is_file().then(|| model_of(&result, &file, &beside));
+            (result, model.and_then(|model| model.map_err(|why| unused.push(why)).ok()))
         };
-        let told = match (is_model, &model) {
-            (true, Some((model, _))) => of_model(model),
-            (true, None) => {
-                return Err(documents::read_model(&file).err().unwrap_or_else(|| none_of_ours(&file, "it changed")));
-            }
-            (false, _) => told(&file, &value, &bytes)?,
-        };
-        let day = std::fs::metadata(&file).and_then(|about| about.modified()).ok().and_then(day_of);
         let mut all = Reported {
-            day,
-            of: file,
-            model: None,
+            signatures: serde_json::from_value(file[SIGNATURES].clone()).map_err(other)?,
+            day: std::fs::metadata(&of).and_then(|about| about.modified()).ok().and_then(day_of),
+            told: Told::of(result),
             federation: None,
             columns: None,
             holds: None,
             unchecked: None,
-            told,
+            of,
+            file,
+            bytes,
+            is_model,
+            model,
             unused,
         };
-        let model = model.filter(|(model, bytes)| {
-            let fits = is_named(&all.told, bytes)
-                && model.plan == all.told.plan_hash
-                && model.centres.len() == all.told.centres.len();
-            if !fits {
-                all.unused.push(format!("{} is the model of another result, and was left out", beside.display()));
-            }
-            fits
-        });
-        all.model = model.map(|(model, _)| model);
         all.look_around();
         all.check();
         Ok(all)
+    }
+
+    /// A text of the file, which need not have it.
+    pub(super) fn text(&self, key: &str) -> Option<String> {
+        self.file[key].as_str().map(clean)
     }
 
     /// The same with the documents of its run.
@@ -129,18 +122,18 @@ impl Reported {
 
     /// Checks the signatures on the result under its own roster and plan; those of others would say nothing.
     fn check(&mut self) {
-        let of = self.federation.as_ref().filter(|of| of.roster.hash().to_string() == self.told.roster_hash);
-        self.unchecked = match of {
-            _ if self.told.is_model => None,
-            _ if self.told.signatures.is_none() => Some("it carries no signatures"),
-            None => Some("the roster and the plan that it names do not lie beside it"),
-            Some(_) => None,
+        if self.is_model {
+            return;
+        }
+        let of = self.federation.as_ref().filter(|of| self.file["roster_hash"] == of.roster.hash().to_string());
+        (self.holds, self.unchecked) = match (&self.signatures, of) {
+            (None, _) => (None, Some("it carries no signatures")),
+            (_, None) => (None, Some("the roster and the plan that it names do not lie beside it")),
+            (Some(_), Some(of)) => {
+                let checked = About { roster: &of.roster, terms: &of.terms }.check(&self.bytes);
+                (Some(checked.map(drop).map_err(|failure| failure.message)), None)
+            }
         };
-        let Some(of) = of.filter(|_| self.unchecked.is_none() && !self.told.is_model) else { return };
-        let about = About { roster: &of.roster, terms: &of.terms };
-        let checked =
-            files::read_limited(&self.of, MAX_RESULT).map_err(Failure::from).and_then(|bytes| about.check(&bytes));
-        self.holds = Some(checked.map(drop).map_err(|failure| failure.message));
     }
 
     fn look_around(&mut self) {
@@ -167,7 +160,7 @@ impl Reported {
 
     /// Where the report belongs: beside the result, as `report.html` beside `result.json`.
     pub fn place(&self) -> PathBuf {
-        let from = if self.told.is_model { "model" } else { "result" };
+        let from = if self.is_model { "model" } else { "result" };
         tables::sibling(&self.of, from, "report", "html")
     }
 }
@@ -193,35 +186,44 @@ fn none_of_ours(file: &Path, why: impl std::fmt::Display) -> Failure {
     )
 }
 
-fn parsed(file: &Path) -> Result<(Value, Vec<u8>), Failure> {
-    let bytes = files::read_limited(file, MAX_RESULT)?;
-    let value: Value = serde_json::from_slice(&bytes).map_err(|e| none_of_ours(file, e))?;
-    Ok((value, bytes))
-}
-
-fn told(file: &Path, value: &Value, bytes: &[u8]) -> Result<Told, Failure> {
-    let format = clean(value["format"].as_str().unwrap_or_default());
+/// The result in a file.
+fn result_of(of: &Path, file: &Value, bytes: &[u8]) -> Result<RunResult, Failure> {
+    let format = clean(file["format"].as_str().unwrap_or_default());
     if format != FORMAT {
         let what = format!("its form is {format:?}, and this program reads {FORMAT}");
         let made = format.starts_with("veilsum-result/");
         let by_another = "make the report with the veilsum of the run; the result names it under `software`";
-        let none = none_of_ours(file, what);
+        let none = none_of_ours(of, what);
         return Err(if made { Failure { advice: by_another.into(), ..none } } else { none });
     }
     let known = |key: &&String| is_member(key) || *key == SIGNATURES;
-    if let Some(key) = value.as_object().and_then(|members| members.keys().find(|key| !known(key))) {
-        return Err(none_of_ours(file, format!("no result has a member {:?}", clean(key))));
+    if let Some(key) = file.as_object().and_then(|members| members.keys().find(|key| !known(key))) {
+        return Err(none_of_ours(of, format!("no result has a member {:?}", clean(key))));
     }
-    let mut told: Told = serde_json::from_slice(bytes).map_err(|e| none_of_ours(file, e))?;
-    told.own = OWN.into_iter().filter(|key| value.get(key).is_some()).collect();
-    let d = told.columns.len();
-    if told.method.is_empty() || told.centres.is_empty() || d == 0 {
-        return Err(none_of_ours(file, "it names no method, no columns or no centres"));
+    let is_odd = |key: &&str| file.get(key).is_some_and(|of| !of.is_string() && !of.is_null());
+    let texts = ["federation", "roster_hash", "model_digest", "run", "software"];
+    if let Some(key) = texts.into_iter().find(is_odd) {
+        return Err(none_of_ours(of, format!("its {key:?} is no text")));
     }
-    if told.centres.iter().any(|centre| centre.len() != d) || told.k as usize != told.centres.len() {
-        return Err(none_of_ours(file, "its centres are not K lists of one number for each column"));
+    let result: RunResult = serde_json::from_slice(bytes).map_err(|e| none_of_ours(of, e))?;
+    let (k, d) = (result.centres.len(), result.columns.len());
+    if result.method.is_empty() || k == 0 || d == 0 {
+        return Err(none_of_ours(of, "it names no method, no columns or no centres"));
     }
-    Ok(told.seen())
+    if result.centres.iter().any(|centre| centre.len() != d) || result.k as usize != k {
+        return Err(none_of_ours(of, "its centres are not K lists of one number for each column"));
+    }
+    Ok(result)
+}
+
+/// The model beside a result, if it is that of the result; else why not.
+fn model_of(result: &RunResult, file: &Value, beside: &Path) -> Result<Model, String> {
+    let (model, bytes) = documents::read_model(beside).map_err(|failure| failure.message)?;
+    let fits = file["model_digest"] == model_digest(&bytes).to_string()
+        && model.plan == result.plan_hash
+        && model.centres.len() == result.centres.len();
+    fits.then_some(model)
+        .ok_or_else(|| format!("{} is the model of another result, and was left out", beside.display()))
 }
 
 /// The day in UTC (Hinnant's civil_from_days).
@@ -233,21 +235,6 @@ fn day_of(time: std::time::SystemTime) -> Option<String> {
     let shifted = (5 * of_year + 2) / 153;
     let (day, month) = (of_year - (153 * shifted + 2) / 5 + 1, if shifted < 10 { shifted + 3 } else { shifted - 9 });
     Some(format!("{:04}-{month:02}-{day:02}", year + era * 400 + u64::from(month <= 2)))
-}
-
-/// What a model says of its run.
-fn of_model(model: &Model) -> Told {
-    Told {
-        is_model: true,
-        method: model.method.clone(),
-        k: model.k,
-        columns: model.names(),
-        centres: model.centres.iter().map(|centre| centre.iter().copied().map(Some).collect()).collect(),
-        converged: model.converged,
-        ended_early: model.ended_early.clone(),
-        plan_hash: model.plan.clone(),
-        ..Told::default()
-    }
 }
 
 #[cfg(test)]

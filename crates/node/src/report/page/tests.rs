@@ -56,7 +56,7 @@ fn result(k: usize, d: usize, sites: usize, name: &str) -> Value {
         "stability": {"matched_distance": [0.0, 0.3], "agreement": 0.5},
         "departures": [{"site": party(0), "question": 4, "why": format!("{name} its connection broke\n"), "more": 1}],
         "questions": 12, "cohort": (1..sites).map(party).collect::<Vec<_>>(), "missing": [party(0)],
-        "plan_hash": "ab".repeat(32), "history": [{"round": 1, "shift": 0.5}, {"round": 2, "shift": 0.0}, {"round": 3, "shift": null}],
+        "plan_hash": "ab".repeat(32), "history": [{"round": 1, "shift": 0.5}, {"round": 2, "shift": 0.0}, {"round": 3, "shift": 1e-9}],
         "traffic": traffic, "warnings": [name], "findings": [{"name": "x", "text": name, "numbers": {}}],
     });
     let documents = json!({
@@ -301,6 +301,21 @@ fn what_is_drowned_in_noise_or_missing_is_left_out_and_said() {
     assert!(checked(&place.put("result.json", &few), None).contains("does not say whether the run converged"));
 }
 
+/// A run's own result has the numbers that its file has as `null`.
+#[test]
+fn what_drowned_is_not_shown_where_the_result_still_has_it() {
+    let noisy = json!({"method": "fcm", "k": 2, "m": 2.0, "columns": ["x"], "centres": [[0.654_321], [0.765_432]], "n_total": 4711,
+        "mass": [31.5, 32.5], "indices": {"fuzzy_davies_bouldin": 0.987_654, "xie_beni": 0.543_21, "gap": 0.5},
+        "privacy": {"promise": "noise", "predicted_error": null}, "errors": {"centres": [[0.011], [0.012]], "mass": [1.1, 1.2],
+        "n_total": 9.0, "fuzzy_davies_bouldin": 0.014, "xie_beni": 0.015,
+        "not_distinguishable_from_noise": ["/centres/0/0", "/mass/0", "/n_total", "/indices/xie_beni"]}});
+    let result = serde_json::from_value(noisy).unwrap();
+    let screen = crate::report::centres(&result) + &crate::report::summary(&result);
+    let shown = ["0.76543", "32.50", "0.988 ± 0.014", "1 index value: not distinguishable", "1 index value: noise is"];
+    assert!(shown.iter().all(|shown| screen.contains(shown)), "{screen}");
+    assert!(["0.654", "31.5", "4711", "0.543"].iter().all(|hidden| !screen.contains(hidden)), "{screen}");
+}
+
 /// Where nobody knows how far noise moved them, neither page nor screen nor a table has the centres.
 #[test]
 fn centres_without_errors_are_not_shown_under_noise() {
@@ -350,8 +365,15 @@ fn what_is_no_result_or_another_versions_is_refused_with_the_next_step() {
     lame["centres"][0] = json!([1.0]);
     let mut more = result(3, 2, 5, "c");
     more["another"] = json!(1);
-    for bad in [&json!([1]), &json!({"k": 3}), &json!({"format": "veilsum-evidence/1"}), &lame, &more] {
-        assert!(refused(bad).advice.contains("name the result.json"), "{bad}");
+    let wrong = json!({"software": 5, "rounds": -1, "centres": [["a", 1], [1, 1], [1, 1]], "errors": {"mass": 1}, "signatures": "none"});
+    let wrong = wrong.as_object().unwrap().iter().map(|(key, value)| {
+        let mut wrong = result(3, 2, 5, "c");
+        wrong[key] = value.clone();
+        wrong
+    });
+    let none = [json!([1]), json!({"k": 3}), json!({"format": "veilsum-evidence/1"}), lame, more];
+    for bad in none.into_iter().chain(wrong) {
+        assert!(refused(&bad).advice.contains("name the result.json"), "{bad}");
     }
     fs::remove_file(place.0.join("result.json")).unwrap();
     let failure = Reported::read(&place.0).err().expect("nothing is here");

@@ -24,7 +24,7 @@ impl SiteSession {
         let (Some(own), Some(model), Some(run)) = (&mut self.report.result, &self.report.model, self.site.run()) else {
             return Ok(());
         };
-        own.openings = openings;
+        own.openings = openings.map(Into::into);
         if finished.result.is_empty() {
             return Ok(());
         }
