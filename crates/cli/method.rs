@@ -215,9 +215,9 @@ impl Choices<'_> {
             (true, veilsum_node::plan::Judge::Coordinator) => IndexSet::All,
             (true, veilsum_node::plan::Judge::Intermediary) => IndexSet::Scalars,
         });
-        // Under noise the references would have none; an elbow, or a K that sites vote on, goes with an index.
-        let by_rule = !noisy && clusters.min < clusters.max && !set.elbow && set.local_k.is_none();
-        let usual_gap = set.choose.is_none() && by_rule && set.indices != Some(IndexSet::Basic);
+        // An elbow, or a K that sites vote on, goes with an index.
+        let by_rule = clusters.min < clusters.max && !set.elbow && set.local_k.is_none();
+        let usual_gap = set.choose.is_none() && by_rule && (noisy || set.indices != Some(IndexSet::Basic));
         self.check_weights()?;
         let preparation = set.standardise.unwrap_or(Scale::None);
         // Half of what 64 bits hold says nothing that a result needs, and counts against every site's release rule. A step of 2^-20 of
@@ -250,8 +250,9 @@ impl Choices<'_> {
             step_bits: set.step_bits.or(usual_step),
             categorical: self.columns.1.clone(),
         };
-        if usual_gap && work.recipe.takes_gap(columns).is_ok() {
-            (work.recipe.choice.by, work.recipe.validity.full) = (Pick::Gap, true);
+        if usual_gap && (noisy || work.recipe.takes_gap(columns).is_ok()) {
+            work.recipe.choice.by = Pick::Gap;
+            work.recipe.validity.full |= !noisy;
         }
         Ok(work)
     }

@@ -10,7 +10,7 @@ mod warning;
 pub use choice::vote;
 pub use warning::Warning;
 
-use choice::{border, disagreement, no_clear_k};
+use choice::{border, disagreement, no_clear_k, no_clear_k_under_noise};
 
 use crate::algorithm::{Round, Traits};
 use crate::method::{Seeding, Stability, mechanism};
@@ -66,7 +66,8 @@ pub fn of(recipe: &Recipe, domain: &Domain, names: &[String], outcome: &Outcome)
     let mut found = Vec::from_iter(border(recipe, outcome));
     // Noise moves the numbers of all others; centres are looked at with their errors ([`under_noise`]).
     if recipe.noise.is_some() {
-        return found;
+        found.extend(no_clear_k_under_noise(recipe, outcome));
+        return once(found);
     }
     found.extend(first_centres(recipe, outcome));
     found.extend(unfinished(recipe, outcome));

@@ -9,6 +9,7 @@ mod five_gaussians;
 mod forecast;
 mod held;
 mod hostile_questions;
+mod k_under_noise;
 mod kernel;
 mod near_one;
 mod noisy;

@@ -58,7 +58,7 @@ fn families() -> Vec<(&'static str, Recipe)> {
             Recipe {
                 clusters: Clusters { min: 2, max: 4 },
                 validity: Validity { full: true, ..Validity::basic() },
-                choice: Choice { by: Pick::DaviesBouldin, elbow: false },
+                choice: Choice { by: Pick::Gap, elbow: false },
                 ..Recipe::plain(fcm, 4, seeding())
             },
         ),

@@ -75,13 +75,17 @@ pub struct Fit {
     pub pulled: Option<Pulled>,
 }
 
-/// How far rows lie from their centres, as the last noisy rounds around them told.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+/// What rows weigh and how far they lie from their centres: means over the last noisy rounds around them.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Pulled {
-    /// Mean over the rounds of `squares` over the weights of all clusters, squared units of the questions; noise may make it negative.
+    /// Of `squares` over the weights of all clusters, squared units of the questions; noise may make it negative.
     pub square: f64,
-    /// Mean over the rounds of how far a row pulled at most, units of the questions.
+    /// Of how far a row pulled at most, units of the questions.
     pub clip: f64,
+    /// Of `squares` themselves, squared units of the questions: of hard groups their inertia, as far as no row was clipped.
+    pub total: f64,
+    /// Of the weights, K: of hard groups their rows.
+    pub weights: Vec<f64>,
 }
 
 /// One round of an iteration.

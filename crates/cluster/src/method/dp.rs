@@ -79,8 +79,11 @@ impl Recipe {
         if self.range.is_some() {
             return refuse("sites do not choose a range of K, because one row may move a whole site's vote");
         }
-        if self.choice.by == Pick::Gap && self.clusters.min < self.clusters.max {
-            return refuse("K is chosen by an index of the partition: the gap's references have no noise");
+        if self.clusters.min < self.clusters.max && self.choice.by != Pick::Gap {
+            return refuse("the gap chooses K: other indices drown in the noise of their totals");
+        }
+        if self.clusters.min < self.clusters.max && noise.tau == 0.0 {
+            return refuse("the gap chooses K by rounds around the centres (dp_tau above 0)");
         }
         if !usable_fuzzifier(self.judge_m()) {
             return Err(Error::Fuzzifier);
@@ -145,7 +148,7 @@ pub(super) struct Noisy {
     domain: Domain,
     /// The centres of the last rounds.
     last: Last,
-    /// Square and clip of those of them that are around the centres.
+    /// Numbers of [`Pulled`] in those of them that are around the centres.
     pulled: Last,
     /// How far rows lie from their centres (root mean square): the largest that a round around the centres told, since a round cannot
     /// see farther than its rows may pull.
@@ -163,7 +166,7 @@ impl Noisy {
     ) -> Result<Self, Error> {
         let Traits { rounds: max_rounds, fuzzifier: m, .. } = algorithm.traits();
         check_rounds(0.0, max_rounds)?;
-        let (last, pulled) = (Last::of(start.as_slice().len()), Last::of(2));
+        let (last, pulled) = (Last::of(start.as_slice().len()), Last::of(3 + start.k()));
         let mut fit = Fit::at(start);
         fit.history = (1..=round).map(|round| Round { round, shift: 0.0 }).collect();
         Ok(Self { fit, m, max_rounds, levels, domain: domain.clone(), last, pulled, radius: None })
@@ -262,8 +265,14 @@ impl Iteration for Noisy {
         if asked.round >= self.levels.first_of_last(self.max_rounds) {
             self.last.add(self.fit.centres.as_slice());
             if !asked.middle {
-                self.pulled.add(&[square[0] / rows, asked.clip]);
-                self.fit.pulled = self.pulled.mean().map(|mean| Pulled { square: mean[0], clip: mean[1] });
+                let found = [square[0] / rows, asked.clip, square[0]];
+                self.pulled.add(&[&found[..], weights].concat());
+                self.fit.pulled = self.pulled.mean().map(|mean| Pulled {
+                    square: mean[0],
+                    clip: mean[1],
+                    total: mean[2],
+                    weights: mean[3..].to_vec(),
+                });
             }
         }
         self.fit.weights = weights.iter().map(|weight| weight.max(0.0)).collect();

@@ -15,9 +15,9 @@ mod forecast;
 pub use describe::descriptions;
 pub use forecast::{Forecast, KEPT, USEFUL, forecast};
 
-use super::dp::Noisy;
-use super::recipe::Recipe;
-use super::seed::{CandidateSearch, Candidates};
+use super::dp::{Noisy, spread};
+use super::recipe::{Recipe, Seeding};
+use super::seed::{CandidateSearch, Candidates, SeedPoints};
 use crate::algorithm::{Fit, Iteration, Walls};
 use crate::privacy::{Levels, settled};
 use crate::query::Shifts;
@@ -173,10 +173,21 @@ impl<'a> Mechanism<'a> {
         cloud: &Cloud,
         params: &Candidates,
         k: usize,
-        mut noise: Option<&mut Stream>,
+        noise: Option<&mut Stream>,
     ) -> Result<Centres, Error> {
+        self.candidates(cloud, params, k as u32, noise)?.start(k, params.seed, params.tries)
+    }
+
+    /// Candidates for so many first centres at most from totals of the cloud.
+    fn candidates(
+        &self,
+        cloud: &Cloud,
+        params: &Candidates,
+        most: u32,
+        mut noise: Option<&mut Stream>,
+    ) -> Result<SeedPoints, Error> {
         let d = self.domain.columns();
-        let mut search = CandidateSearch::new(params, k as u32, Some(&self.levels), self.domain)?;
+        let mut search = CandidateSearch::new(params, most, Some(&self.levels), self.domain)?;
         loop {
             let query = search.ask();
             let mut values = match &query {
@@ -189,7 +200,7 @@ impl<'a> Mechanism<'a> {
             };
             self.add_noise(&query, &mut values, noise.as_deref_mut());
             if let Some(points) = search.take(&values)? {
-                return points.start(k, params.seed, params.tries);
+                return Ok(points);
             }
         }
     }
@@ -250,7 +261,7 @@ impl<'a> Mechanism<'a> {
             for ((n, found), wanted) in rows.iter_mut().zip(&found).zip(&wanted) {
                 *n *= (wanted / found.max(f64::MIN_POSITIVE)).clamp(0.25, 4.0);
             }
-            let square = match outcome.pulled {
+            let square = match &outcome.pulled {
                 Some(pulled) => pulled.square / self.square(&cloud, centres, pulled.clip),
                 None => outcome.objective / found[k],
             };
@@ -283,6 +294,40 @@ impl<'a> Mechanism<'a> {
         let sums = Self::sum(cloud, d, Shifts::width(k, d), |x, sums| shifts.add_row(x, centres.as_slice(), sums));
         sums[k * (d + 1)] / sums[..k].iter().sum::<f64>().max(1.0)
     }
+}
+
+/// What a whole run of a recipe, with its noise, tells of squares ([`Pulled`](super::Pulled)) over rows at `points` (P x d, units of the
+/// questions), each for so many rows: the total of every K of its range; nothing of a K whose rounds were all around the middle.
+///
+/// # Errors
+/// [`Error`] where the recipe cannot be run.
+pub(super) fn squares(
+    recipe: &Recipe,
+    domain: &Domain,
+    excess: f64,
+    points: Vec<f64>,
+    weight: f64,
+    stream: &mut Stream,
+) -> Result<Vec<Option<f64>>, Error> {
+    let Some(mechanism) = Mechanism::of(recipe, domain, excess)? else { return Ok(Vec::new()) };
+    let weights = vec![weight; points.len() / domain.columns()];
+    let cloud = Cloud { points, weights };
+    let found = match &recipe.seeding {
+        Seeding::Candidates(params) => {
+            Some((mechanism.candidates(&cloud, params, recipe.most_points(), Some(stream))?, params))
+        }
+        _ => None,
+    };
+    let total = |k: u32| {
+        let start = match (&found, &recipe.seeding) {
+            (Some((found, params)), _) => found.start(k as usize, params.seed, params.tries)?,
+            (None, Seeding::Given { centres }) => centres.clone(),
+            (None, Seeding::Uniform { seed }) => spread(domain, k as usize, *seed)?,
+            (None, Seeding::Candidates(_)) => return Err(Error::NoCentresYet),
+        };
+        Ok(mechanism.run(&cloud, start, 0, Some(stream))?.pulled.map(|pulled| pulled.total))
+    };
+    recipe.clusters.each().map(total).collect()
 }
 
 /// The least distance between two centres; of a single one half the narrowest side of the box.

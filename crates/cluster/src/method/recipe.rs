@@ -296,7 +296,7 @@ impl Recipe {
         if self.clusters.min < self.clusters.max {
             let by = self.choice.by;
             let full = self.judges_fully();
-            if (by.needs_full() && !full) || (by.needs_vectors() && !validity.vectors) {
+            if (by.needs_full() && !full && self.noise.is_none()) || (by.needs_vectors() && !validity.vectors) {
                 return Err(Error::parameter("the index that chooses K is not among those that are asked"));
             }
         }

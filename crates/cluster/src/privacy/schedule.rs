@@ -10,7 +10,7 @@ use crate::{Domain, Query};
 const NOISE_OF_SAMPLING: f64 = 0.3;
 /// A row pulls at least so many times as far as rows lie from their centres (root mean square), and no less than so small a part of the
 /// box's half diagonal.
-const LEAST_PULL: f64 = 1.5;
+const LEAST_PULL: f64 = 2.0;
 const NARROWEST: f64 = 128.0;
 
 /// How much one block of a total may say, in working units.

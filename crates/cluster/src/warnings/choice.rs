@@ -89,6 +89,20 @@ pub(super) fn disagreement(recipe: &Recipe, outcome: &Outcome) -> Option<Warning
     Some(warning)
 }
 
+/// Noise leaves another K that cannot be told from the chosen one.
+pub(super) fn no_clear_k_under_noise(recipe: &Recipe, outcome: &Outcome) -> Option<Warning> {
+    let (k, last) = (outcome.centres.k() as u32, outcome.curve.last()?.k);
+    let other = recipe.choice.under_noise(&outcome.curve).1?;
+    let text = match other {
+        other if other == k => {
+            format!("there is no clear K: K = {k} is the largest that was tried, and the gap still grows")
+        }
+        other => format!("there is no clear K: with this noise K = {k} cannot be told from K = {other}"),
+    };
+    let text = text + ". More rows, a larger rho or a smaller range of K may tell";
+    Some(Warning::new("no-clear-k", text, [("chosen", k.into()), ("other", other.into()), ("to", last.into())]))
+}
+
 /// The rule of the gap named a K, and neither the rest of its curve nor another index bears it out. Of 37 sets of rows with a known K the
 /// rule alone was right in 23 and wrong in 11 for `kmeans`; without this finding it was right in 22 and wrong in 4.
 pub(super) fn no_clear_k(recipe: &Recipe, outcome: &Outcome) -> Option<Warning> {

@@ -63,6 +63,7 @@ pub(super) fn shown(told: &Told) -> Vec<(String, String, String)> {
         told.shown(*all.get(key)?, |errors| match key {
             "fuzzy_davies_bouldin" => errors.fuzzy_davies_bouldin,
             "xie_beni" => errors.xie_beni,
+            "gap" => told.indices.gap_error,
             _ => None,
         })
     };

@@ -70,7 +70,10 @@ impl Told {
         result.n_total = result.n_total.filter(|_| known("/n_total", errors.n_total));
         result.description = result.description.filter(|_| errors.description.is_some());
         let shown = |key: &str, value: Maybe, error| value.filter(|_| known(&format!("/indices/{key}"), error));
+        // The gap has an error of its own.
+        let gap = |of: &Indices| Indices { gap: of.gap, gap_error: of.gap_error, ..Indices::default() };
         let all = std::mem::take(&mut result.indices);
+        result.indices = gap(&all);
         result.indices.fuzzy_davies_bouldin =
             shown("fuzzy_davies_bouldin", all.fuzzy_davies_bouldin, errors.fuzzy_davies_bouldin);
         result.indices.xie_beni = shown("xie_beni", all.xie_beni, errors.xie_beni);
@@ -78,7 +81,7 @@ impl Told {
         let unseen = by_key(&all).into_iter().filter(there).count();
         let unseen = unseen - by_key(&result.indices).values().flatten().count();
         for point in &mut result.curve {
-            (point.objective, point.indices) = (None, Indices::default());
+            (point.objective, point.indices) = (None, gap(&point.indices));
         }
         Told { result, unseen }
     }

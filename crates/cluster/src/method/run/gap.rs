@@ -17,6 +17,11 @@
 //! sample, which is larger. The size of the box plays no part, because it shifts the gap of every K alike; its shape does. Rows that are
 //! flatter than the box (correlated columns, or some that fill less of their range) look clustered beside it: the gap then grows with K, and
 //! the rule may hold for no K of the range. Where such columns are standardised the references are the flatter ones, and the gap falls.
+//!
+//! *Under noise* `W_K` is the mean of `squares` over the last rounds, each row's cut at the clip, of hard groups and fuzzy ones. So it is in totals
+//! that are released anyway, and it moves with one row by the square of the clip and not of the box. The references fill a box that is turned and
+//! stretched as the candidates for first centres lie (the paper's second variant). The plan is played over them with its noise, so `s` has
+//! the noise in it. The rule is [`Choice::under_noise`](crate::method::Choice::under_noise).
 
 use std::sync::Arc;
 
@@ -24,11 +29,16 @@ use rayon::prelude::*;
 
 use super::super::recipe::{REFERENCE_ROWS, REFERENCES};
 use super::Run;
-use crate::method::{Choice, Clusters, CurvePoint, Method, Pick, Recipe, Scale, Seeding, Step, Validity};
+use crate::method::{
+    Choice, Clusters, CurvePoint, Method, Pick, Recipe, Scale, SeedPoints, Seeding, Step, Validity, mechanism,
+};
+use crate::privacy::HONEST;
 use crate::random::Stream;
 use crate::{Domain, Error, OutOfBox, Prepared, Rows, Totals, Transform, answer};
 
 const LABEL: &[u8; 24] = b"veilsum gap reference v1";
+/// Rows of a reference under noise at most.
+const NOISY_ROWS: u64 = 1_000;
 
 impl Run {
     /// Adds the gap and its `s` to the best restart of every K, where the plan chooses by them.
@@ -36,26 +46,167 @@ impl Run {
         if self.recipe.choice.by != Pick::Gap || self.best.len() < 2 {
             return Ok(());
         }
-        let ks = || self.best.iter().map(|at| self.members[*at].k);
-        let (Some(min), Some(max)) = (ks().min(), ks().max()) else { return Ok(()) };
+        let ks: Vec<u32> = self.best.iter().map(|at| self.members[*at].k).collect();
         let n = self.best.iter().filter_map(|at| self.members[*at].verdict.as_ref()).map(|verdict| verdict.rows).max();
-        let n = n.unwrap_or(0);
-        let units = (&self.public, self.transform.as_ref());
-        let curves = references(&self.recipe, Clusters { min, max }, units, n.min(REFERENCE_ROWS))?;
-        let up = (n as f64 / n.clamp(1, REFERENCE_ROWS) as f64).ln();
-        for at in self.best.clone() {
-            let member = &mut self.members[at];
-            let inertia = |curve: &Vec<CurvePoint>| curve.iter().find(|point| point.k == member.k)?.indices.inertia;
-            let Some(logs) = curves.iter().map(|curve| inertia(curve).map(f64::ln)).collect::<Option<Vec<f64>>>()
-            else {
-                continue;
-            };
-            let Some(verdict) = &mut member.verdict else { continue };
+        let (n, all) = (n.unwrap_or(0), Clusters { min: ks[0], max: ks[ks.len() - 1] });
+        let (curves, own) = match self.is_noisy() {
+            true => (self.noisy_references(n, all)?, self.told()?),
+            false => (self.references(n, all)?, self.inertias()),
+        };
+        for ((place, at), (own, error)) in self.best.clone().into_iter().enumerate().zip(own) {
+            let logs: Option<Vec<f64>> = curves.iter().map(|curve| *curve.get(place)?).collect();
+            let (Some(logs), Some(verdict)) = (logs, &mut self.members[at].verdict) else { continue };
             let (mean, s) = mean_and_error(&logs);
-            let gap = verdict.indices.inertia.map(|inertia| mean + up - inertia.ln()).filter(|gap| gap.is_finite());
-            (verdict.indices.gap, verdict.indices.gap_error) = (gap, gap.map(|_| s));
+            let gap = own.map(|own| mean - own.ln()).filter(|gap| gap.is_finite());
+            (verdict.indices.gap, verdict.indices.gap_error) = (gap, gap.map(|_| s.hypot(error)));
         }
         Ok(())
+    }
+
+    /// The inertia of every K.
+    fn inertias(&self) -> Vec<(Option<f64>, f64)> {
+        let of = |at: &usize| self.members[*at].verdict.as_ref()?.indices.inertia;
+        self.best.iter().map(|at| (of(at), 0.0)).collect()
+    }
+
+    /// Logarithms of the inertia of every K over each reference, scaled up to `n` rows.
+    fn references(&self, n: u64, clusters: Clusters) -> Result<Vec<Vec<Option<f64>>>, Error> {
+        let units = (&self.public, self.transform.as_ref());
+        let curves = references(&self.recipe, clusters, units, n.min(REFERENCE_ROWS))?;
+        let up = (n as f64 / n.clamp(1, REFERENCE_ROWS) as f64).ln();
+        let of = |curve: &Vec<CurvePoint>, k: u32| {
+            let point = curve.iter().find(|point| point.k == k)?;
+            point.indices.inertia.map(|inertia| inertia.ln() + up)
+        };
+        Ok(curves.iter().map(|curve| clusters.each().map(|k| of(curve, k)).collect()).collect())
+    }
+
+    /// What the last rounds told of the squares of every K, and the part of it that is its noise's deviation.
+    fn told(&self) -> Result<Vec<(Option<f64>, f64)>, Error> {
+        let Some(levels) = self.recipe.levels(&self.domain)? else { return Ok(Vec::new()) };
+        let rounds = self.recipe.algorithm.traits().rounds;
+        let last = f64::from(rounds - levels.first_of_last(rounds)).sqrt();
+        let of = |at: &usize| {
+            let pulled = self.members[*at].iteration.fit().pulled.filter(|pulled| pulled.total > 0.0)?;
+            Some((Some(pulled.total), levels.of_round(pulled.clip)[2].deviation * self.excess() / last / pulled.total))
+        };
+        Ok(self.best.iter().map(|at| of(at).unwrap_or((None, 0.0))).collect())
+    }
+
+    /// The noise of totals over the planned one: every site adds its share, those included without which the promise would hold as well.
+    fn excess(&self) -> f64 {
+        (f64::from(self.sites) / f64::from(self.sites.clamp(1, HONEST as u32))).sqrt()
+    }
+
+    /// As [`Self::references`], of what the last noisy rounds tell.
+    fn noisy_references(&self, n: u64, clusters: Clusters) -> Result<Vec<Vec<Option<f64>>>, Error> {
+        let recipe = Recipe { clusters, ..self.recipe.clone() };
+        let rows = n.clamp(NOISY_ROWS / 10, NOISY_ROWS);
+        let seed = match &recipe.seeding {
+            Seeding::Uniform { seed } => *seed,
+            Seeding::Given { .. } => return Err(Error::parameter("the gap needs a plan with a seed")),
+            Seeding::Candidates(params) => params.seed,
+        };
+        let (domain, excess) = (&self.domain, self.excess());
+        let shape = Shape::of(self.candidates.as_ref(), domain);
+        let one = |reference: u64| {
+            let mut stream = Stream::new(seed.wrapping_add(reference), LABEL);
+            let points = shape.rows(rows, &mut stream);
+            let weight = n.max(1) as f64 / rows as f64;
+            let found = mechanism::squares(&recipe, domain, excess, points, weight, &mut stream)?;
+            Ok(found.into_iter().map(|square| square.filter(|square| *square > 0.0).map(f64::ln)).collect())
+        };
+        (0..REFERENCES).into_par_iter().map(one).collect()
+    }
+}
+
+/// Rows without clusters as noisy totals tell where rows lie: a box turned and stretched to the spread of the candidates for first centres (the
+/// paper's second variant), and the shares of categories among them.
+struct Shape {
+    middle: Vec<f64>,
+    /// The lower triangle whose product with itself is the covariance of the numbers, N x N.
+    root: Vec<f64>,
+    /// Places and shares of each categorical column.
+    categories: Vec<Vec<(f64, f64, f64)>>,
+}
+
+impl Shape {
+    /// Of these candidates; of none that hold rows the whole box.
+    fn of(candidates: Option<&SeedPoints>, domain: &Domain) -> Shape {
+        let (d, numbers) = (domain.columns(), domain.numbers());
+        let walls: Vec<(f64, f64)> = (0..d).map(|column| domain.working_interval(column)).collect();
+        let known = candidates.filter(|candidates| candidates.count() > 0);
+        let (mut mean, mut covariance) =
+            (walls.iter().map(|(low, high)| (low + high) / 2.0).collect::<Vec<_>>(), vec![0.0; d * d]);
+        if let Some(SeedPoints { weights, points, .. }) = known {
+            let all: f64 = weights.iter().sum();
+            let of =
+                |column: usize| points.rows().zip(weights).map(|(x, weight)| weight * x[column]).sum::<f64>() / all;
+            mean = (0..d).map(of).collect();
+            for (x, weight) in points.rows().zip(weights) {
+                for (at, entry) in covariance.iter_mut().enumerate() {
+                    *entry += weight / all * (x[at / d] - mean[at / d]) * (x[at % d] - mean[at % d]);
+                }
+            }
+        }
+        let spread = |column: usize| match known {
+            Some(known) => known.deviations[column],
+            None => (walls[column].1 - walls[column].0) / 12f64.sqrt(),
+        };
+        (0..numbers).for_each(|column| {
+            let entry = &mut covariance[column * d + column];
+            *entry = entry.max(spread(column).powi(2));
+        });
+        let mut root = vec![0.0; numbers * numbers];
+        for i in 0..numbers {
+            for j in 0..=i {
+                let done: f64 = (0..j).map(|l| root[i * numbers + l] * root[j * numbers + l]).sum();
+                let left = covariance[i * d + j] - done;
+                root[i * numbers + j] = match (i == j, root[j * numbers + j]) {
+                    (true, _) => left.max(0.0).sqrt(),
+                    (false, 0.0) => 0.0,
+                    (false, pivot) => left / pivot,
+                };
+            }
+        }
+        let mut at = numbers;
+        let categories = domain.categories().iter().map(|count| {
+            let of: Vec<(f64, f64, f64)> = (at..at + count)
+                .map(|column| {
+                    let (low, high) = walls[column];
+                    (low, high, ((mean[column] - low) / (high - low)).max(0.0) + 1e-9)
+                })
+                .collect();
+            at += count;
+            of
+        });
+        let categories = categories.collect();
+        Shape { middle: mean[..numbers].to_vec(), root, categories }
+    }
+
+    /// So many rows.
+    fn rows(&self, rows: u64, stream: &mut Stream) -> Vec<f64> {
+        let n = self.middle.len();
+        let mut values = Vec::new();
+        for _ in 0..rows {
+            let drawn: Vec<f64> = (0..n).map(|_| (2.0 * stream.unit() - 1.0) * 3f64.sqrt()).collect();
+            values.extend(
+                self.middle
+                    .iter()
+                    .enumerate()
+                    .map(|(i, middle)| middle + (0..=i).map(|j| self.root[i * n + j] * drawn[j]).sum::<f64>()),
+            );
+            for of in &self.categories {
+                let mut left = stream.unit() * of.iter().map(|(.., share)| share).sum::<f64>();
+                let own = of.iter().position(|(.., share)| {
+                    left -= share;
+                    left <= 0.0
+                });
+                let own = own.unwrap_or(0);
+                values.extend(of.iter().enumerate().map(|(at, (low, high, _))| if at == own { *high } else { *low }));
+            }
+        }
+        values
     }
 }
 

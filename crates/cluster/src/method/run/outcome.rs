@@ -71,7 +71,9 @@ impl Run {
 
     /// The member that the choice falls on; once all are judged.
     pub(super) fn chosen(&self) -> &Member {
-        self.perfect().unwrap_or_else(|| &self.members[self.best[self.recipe.choice.choose(&self.curve())]])
+        let (choice, curve) = (&self.recipe.choice, self.curve());
+        let place = || if self.is_noisy() { choice.under_noise(&curve).0 } else { choice.choose(&curve) };
+        self.perfect().unwrap_or_else(|| &self.members[self.best[place()]])
     }
 
     pub(super) fn outcome(&self) -> Result<Outcome, Error> {
@@ -187,7 +189,7 @@ impl Run {
             local_centres: (traits.counts_local_centres && !fit.weights.is_empty()).then(|| fit.weights.clone()),
             below,
             frozen: fit.weights.iter().filter(|weight| **weight <= least).count() as u32,
-            pulled: fit.pulled,
+            pulled: fit.pulled.clone(),
             stability: self.stability(member),
             description: fit.description,
         })

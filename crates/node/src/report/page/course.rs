@@ -2,7 +2,11 @@
 
 use std::collections::BTreeMap;
 
-use veilsum_charts::{Chart, Page, Plot, page::Cell, text::number};
+use veilsum_charts::{
+    Chart, Page, Plot,
+    page::Cell,
+    text::{number, within},
+};
 use veilsum_cluster::method::Stability;
 
 use super::reported::Reported;
@@ -15,13 +19,18 @@ pub(super) fn choice_of_k(page: &mut Page, told: &Told) {
         return;
     }
     page.part("How many groups");
+    let name = |k: u32| if k == told.k { format!("{k} (the result)") } else { k.to_string() };
     if told.privacy.is_some() {
-        let tried: Vec<String> = told.curve.iter().map(|point| point.k.to_string()).collect();
-        page.paragraph(&format!(
-            "K = {} were tried, and all of them shared the noise. Nobody knows the errors of their indices, so these are not shown; \
-             result.json has them.",
-            tried.join(", ")
-        ));
+        page.paragraph(
+            "Every number of groups K was tried, and all of them shared the noise. The gap is how much tighter the groups are than those of \
+             rows without any. Nobody knows the errors of other indices, so these are not shown; result.json has them.",
+        );
+        let rows = told.curve.iter().map(|point| {
+            let gap = point.indices.gap.zip(point.indices.gap_error);
+            let gap = gap.map_or("–".to_owned(), |(gap, error)| within(gap, error));
+            [name(point.k), gap, point.rounds.to_string()].map(Cell::Text)
+        });
+        page.numbers(&["K", "gap", "rounds"], rows);
         return;
     }
     page.paragraph(
@@ -37,9 +46,8 @@ pub(super) fn choice_of_k(page: &mut Page, told: &Told) {
             (false, true) => Cell::from("converged"),
             (false, false) => Cell::from("not converged"),
         };
-        let name = if point.k == told.k { format!("{} (the result)", point.k) } else { point.k.to_string() };
         [
-            Cell::Text(name),
+            Cell::Text(name(point.k)),
             Cell::Text(index.map_or("–".to_owned(), number)),
             Cell::Text(point.objective.map_or("–".to_owned(), number)),
             Cell::Text(point.rounds.to_string()),

@@ -51,6 +51,10 @@ fn rule(work: &PlanSpec) -> String {
     let choice = work.recipe.choice;
     let name = name_of(choice.by.name());
     match (choice.by, choice.elbow) {
+        (Pick::Gap, _) if work.recipe.noise.is_some() => {
+            "the gap statistic decided: the smallest number whose gap no larger one exceeds by more than its error"
+                .to_owned()
+        }
         (Pick::Gap, _) => {
             "the gap statistic decided: the smallest number whose gap is that of the next but for its error".to_owned()
         }
