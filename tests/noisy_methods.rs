@@ -90,6 +90,7 @@ fn what_noise_moved_stands_beside_its_error_on_screen_and_page() {
     let all = [
         &["--method", "fcm"][..],
         &["--method", "kmeans", "--k", "1..6"],
+        &["--method", "fcm", "--k", "1..6"],
         &["--method", "fcm", "--set", "indices=all"],
         &["--method", "fcm", "--set", "standardise=standard"],
         &["--method", "describe"],

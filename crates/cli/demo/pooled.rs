@@ -1,7 +1,7 @@
 //! What the same run would have come to in the clear.
 
 use veilsum_charts::text;
-use veilsum_cluster::{metrics, pooled};
+use veilsum_cluster::{Clusters, metrics, pooled};
 use veilsum_node::{
     cost,
     error::Failure,
@@ -17,9 +17,10 @@ const CLIPPED: &str = "the plain method on pooled rows, without noise and clip";
 /// The same code in the clear: on all rows in one place where the method does not depend on
 /// how they are spread, otherwise over the same sites with plain sums.
 pub(super) fn compare(work: &PlanSpec, sites: &[Prepared], result: &RunResult) -> Result<Pooled, Failure> {
-    // What the noise costs is seen beside a run without it.
+    // What the noise costs is seen beside a run of the same K without it.
     let (noisy, clips) = (work.recipe.noise.is_some(), work.recipe.clips());
-    let work = &PlanSpec { recipe: Recipe { noise: None, ..work.recipe.clone() }, ..work.clone() };
+    let clusters = if noisy { Clusters { min: result.k, max: result.k } } else { work.recipe.clusters };
+    let work = &PlanSpec { recipe: Recipe { noise: None, clusters, ..work.recipe.clone() }, ..work.clone() };
     let anywhere = work.recipe.algorithm.traits().is_exact;
     let (what, whole) = match (work.sampling, anywhere) {
         (Some(_), _) => ("the same code on plain sums over the same sampled sites", None),

@@ -32,6 +32,9 @@ pub(super) fn finding(told: &Told) -> String {
     }
     let against = refuted(told);
     let k = match told.k {
+        1 if against.is_empty() && told.tests_whether() => {
+            "No groups were found: one, which is all rows together, was computed".to_owned()
+        }
         1 => "One group, which is all rows together, was computed".to_owned(),
         k if !against.is_empty() => format!("{k} centres were computed"),
         k if told.tests_whether() => format!("{k} groups of similar rows were found"),
@@ -60,7 +63,8 @@ pub(super) fn finding(told: &Told) -> String {
     }
     // What speaks against it comes first.
     let first = match (told.k, against.is_empty()) {
-        (1, _) | (_, true) => String::new(),
+        (_, true) => String::new(),
+        (1, false) => format!("Whether there are groups cannot be told: {}. ", against.join(", ")),
         (k, _) => format!("Whether there are {k} groups is doubtful: {}. ", against.join(", ")),
     };
     format!("{first}{k} among {} by the method {}; {how}.{doubt}", whose(told), clean(&told.method))
