@@ -19,6 +19,7 @@ use veilsum_node::{
     error::Failure,
     files::Growing,
     model::Model,
+    report::words,
     table::{self, Table, TableSpec},
 };
 
@@ -88,6 +89,14 @@ impl Assigned {
     fn all_outside(&self) -> impl Iterator<Item = usize> {
         self.outside.iter().enumerate().filter(|(_, outside)| **outside).map(|(row, _)| row)
     }
+}
+
+/// Each cluster in words of its columns.
+fn clusters(model: &Model) -> Vec<String> {
+    let names = model.names();
+    let ranges = model.columns.iter().map(|column| (column.lower, column.upper)).chain(std::iter::repeat((0.0, 1.0)));
+    let ranges: Vec<(f64, f64)> = ranges.take(names.len()).collect();
+    (0..model.centres.len()).map(|i| words::cluster(&names, &ranges, &model.centres, i)).collect()
 }
 
 fn unwritten(why: impl std::fmt::Display) -> Failure {
@@ -205,9 +214,13 @@ impl Verb for AssignArgs {
         }
         let shown = args.out.display().to_string();
         let listed: Vec<usize> = all.all_outside().take(LISTED).collect();
-        let value = json!({ "written": shown, "k": model.k, "row_count": all.outside.len(), "first_outside_box": listed,
+        let clusters = clusters(&model);
+        let value = json!({ "written": shown, "k": model.k, "clusters": clusters, "row_count": all.outside.len(), "first_outside_box": listed,
             "rows_outside_box": all.all_outside().count(), "caution": model.caution() });
-        verb::print(json, &value, &format!("memberships in {}: {shown}", counted(all.clusters, "cluster")))
+        let numbered = clusters.iter().enumerate().map(|(i, words)| format!("\n  cluster {i}: {words}"));
+        let said =
+            format!("memberships in {}: {shown}{}", counted(all.clusters, "cluster"), numbered.collect::<String>());
+        verb::print(json, &value, &said)
     }
 }
 

@@ -8,6 +8,7 @@ mod screen;
 mod tables;
 mod told;
 pub mod totals;
+pub mod words;
 
 use std::{
     fmt::Write,

@@ -7,7 +7,7 @@ use veilsum_charts::{
 };
 
 use super::reported::Reported;
-use crate::report::told::Told;
+use crate::report::{told::Told, words};
 
 /// Clusters whose lines can be told apart in one chart.
 const LINES: usize = 16;
@@ -63,8 +63,13 @@ impl Columns {
         by.into_iter().map(|(column, _)| column).collect()
     }
 
+    /// Whether it is no share of a category.
+    fn is_number(&self, column: usize) -> bool {
+        !words::is_category(&self.names[column], self.ranges[column])
+    }
+
     pub(super) fn pairs(&self, told: &Told) -> Vec<(usize, usize)> {
-        let mut columns = self.ranked(told);
+        let mut columns: Vec<usize> = self.ranked(told).into_iter().filter(|column| self.is_number(*column)).collect();
         columns.truncate(PAIRED);
         columns.sort_unstable();
         let each = columns.iter().enumerate();
@@ -168,6 +173,13 @@ pub(super) fn centres(page: &mut Page, all: &Reported, columns: &Columns, in_pai
     page.paragraph(
         "A centre is the typical row of its cluster, in the columns' own units. No row has to look like it, and no row is shown here.",
     );
+    if told.centres.len() > 1 {
+        let known: Vec<Vec<f64>> = (0..told.centres.len())
+            .map(|i| (0..columns.names.len()).map(|column| told.at(i, column).unwrap_or(f64::NAN)).collect())
+            .collect();
+        let named = |i: usize| format!("cluster {i}: {}", words::cluster(&columns.names, &columns.ranges, &known, i));
+        page.list(shown(told).into_iter().map(named));
+    }
     table(page, told, columns);
     let drawn = told.centres.len() > 1 && told.is_drawn();
     if columns.names.len() > 1 && drawn && in_pairs {
@@ -194,6 +206,11 @@ fn table(page: &mut Page, told: &Told, columns: &Columns) {
         let Some(mut text) = told.centre(i, column) else {
             return Cell::from(told.hidden(&format!("/centres/{i}/{column}")));
         };
+        if let (Some(share), true) = (told.at(i, column), !columns.is_number(column)) {
+            let error = told.error(i, column).map(|error| 100.0 * error);
+            let share = error.map_or_else(|| number(100.0 * share), |error| within(100.0 * share, error));
+            return Cell::Text(format!("{share} %"));
+        }
         if let (Some(value), Some(deviation)) = (told.at(i, column), told.deviation(i, column)) {
             text = within(value, deviation);
         }
@@ -244,7 +261,11 @@ fn table(page: &mut Page, told: &Told, columns: &Columns) {
         let (from, to) = columns.ranges[column];
         let share = |value: Option<f64>| Cell::Text(value.map_or_else(String::new, percent));
         let mut cells = vec![Cell::Text(named(column))];
-        cells.extend(columns.public.then(|| Cell::Text(format!("{} to {}", number(from), number(to)))));
+        let possible = match columns.is_number(column) {
+            true => format!("{} to {}", number(from), number(to)),
+            false => "0 to 100 %".to_owned(),
+        };
+        cells.extend(columns.public.then_some(Cell::Text(possible)));
         let whole = all(column).map_or_else(String::new, |(mean, deviation)| within(mean, deviation));
         cells.extend(means.then_some(Cell::Text(whole)));
         cells.extend((0..clusters.len()).map(|i| cell(i, column)));
@@ -303,10 +324,9 @@ pub(super) fn pairs(page: &mut Page, told: &Told, columns: &Columns, clouds: &[V
             "An ellipse goes to two standard deviations of the rows nearest to the centre in either column; whether it is tilted is not known."
         }
     };
-    let which = match columns.names.len() > PAIRED {
-        true => {
-            format!("Of {} columns these are the {PAIRED} that differ most between clusters. ", columns.names.len())
-        }
+    let numbers = (0..columns.names.len()).filter(|column| columns.is_number(*column)).count();
+    let which = match numbers > PAIRED {
+        true => format!("Of {numbers} columns of numbers these are the {PAIRED} that differ most between clusters. "),
         false => String::new(),
     };
     page.paragraph(&format!("{which}{ellipses} Numbers are those of the clusters."));

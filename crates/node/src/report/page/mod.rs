@@ -67,12 +67,15 @@ pub fn page(all: &Reported, own: Option<&Own>) -> Page {
         course::choice_of_k(&mut page, told);
         course::convergence(&mut page, told);
     }
-    course::in_numbers(&mut page, all);
     page.part("To cite").paragraph(&cite::methods(all));
-    parties::who(&mut page, all);
-    parties::traffic(&mut page, told);
-    parties::privacy(&mut page, all);
-    parties::documents(&mut page, all);
+    page.aside("What stands below was needed for it, and is folded up.");
+    page.folded("All numbers", |page| course::in_numbers(page, all));
+    page.folded("Parties and traffic", |page| {
+        parties::who(page, all);
+        parties::traffic(page, told);
+    });
+    page.folded("Privacy", |page| parties::privacy(page, all));
+    page.folded("Documents and signatures", |page| parties::documents(page, all));
     page
 }
 

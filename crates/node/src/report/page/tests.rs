@@ -305,7 +305,7 @@ fn what_is_drowned_in_noise_or_missing_is_left_out_and_said() {
 #[test]
 fn what_drowned_is_not_shown_where_the_result_still_has_it() {
     let noisy = json!({"method": "fcm", "k": 2, "m": 2.0, "columns": ["x"], "centres": [[0.654_321], [0.765_432]], "n_total": 4711,
-        "mass": [31.5, 32.5], "indices": {"fuzzy_davies_bouldin": 0.987_654, "xie_beni": 0.543_21, "gap": 0.5},
+        "mass": [31.5, 32.5], "indices": {"fuzzy_davies_bouldin": 0.987_654, "xie_beni": 0.543_21, "davies_bouldin": 0.5},
         "privacy": {"promise": "noise", "predicted_error": null}, "errors": {"centres": [[0.011], [0.012]], "mass": [1.1, 1.2],
         "n_total": 9.0, "fuzzy_davies_bouldin": 0.014, "xie_beni": 0.015,
         "not_distinguishable_from_noise": ["/centres/0/0", "/mass/0", "/n_total", "/indices/xie_beni"]}});
