@@ -7,8 +7,6 @@ use veilsum_node::{
     table::spelling::normal,
 };
 
-use crate::settings::{CategoryWeight, Settings};
-
 /// A column, and what may stand in it where that was said.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum Wanted {
@@ -30,17 +28,9 @@ impl Wanted {
     }
 
     /// As a plan has it, if it is a column of categories.
-    pub(crate) fn categorical(&self, set: &Settings) -> Option<Categorical> {
+    pub(crate) fn categorical(&self) -> Option<Categorical> {
         let Wanted::Category(column, categories) = self else { return None };
-        Some(Categorical { column: column.clone(), categories: categories.clone(), weight: weight(set, column) })
-    }
-}
-
-fn weight(set: &Settings, column: &str) -> f64 {
-    match &set.category_weight {
-        Some(CategoryWeight::All(weight)) => *weight,
-        Some(CategoryWeight::Of(weights)) => weights.get(column).copied().unwrap_or(USUAL_WEIGHT),
-        None => USUAL_WEIGHT,
+        Some(Categorical { column: column.clone(), categories: categories.clone(), weight: USUAL_WEIGHT })
     }
 }
 
@@ -48,12 +38,8 @@ fn weight(set: &Settings, column: &str) -> f64 {
 ///
 /// # Errors
 /// A [`Failure`] that names the column of which nothing is known.
-pub(crate) fn of_plan(
-    wanted: &[Wanted],
-    set: &Settings,
-    known: Option<&Columns>,
-) -> Result<(Vec<Column>, Vec<Categorical>), Failure> {
-    let known = known.map(|known| known.of_plan(|name| weight(set, name)));
+pub(crate) fn of_plan(wanted: &[Wanted], known: Option<&Columns>) -> Result<(Vec<Column>, Vec<Categorical>), Failure> {
+    let known = known.map(Columns::of_plan);
     if wanted.is_empty() {
         return known.ok_or_else(|| {
             let next = "name every column with --column NAME=LOW:HIGH, or a file of them with --columns FILE";
@@ -66,7 +52,7 @@ pub(crate) fn of_plan(
         let before = numbers.len() + categorical.len();
         match one {
             Wanted::Number(column) => numbers.push(column.clone()),
-            Wanted::Category(..) => categorical.extend(one.categorical(set)),
+            Wanted::Category(..) => categorical.extend(one.categorical()),
             Wanted::Named(name) => {
                 numbers.extend(known_numbers.iter().find(|of| of.name == *name).cloned());
                 categorical.extend(known_categorical.iter().find(|of| of.column == *name).cloned());
@@ -129,16 +115,8 @@ mod tests {
     }
 
     #[test]
-    fn a_weight_is_that_of_all_columns_or_of_one() {
-        let wanted = ["smoker=never,former,current", "sex=f,m"].map(|text| parse_column(text).unwrap());
-        let weights = |set: &[&str]| {
-            let set = Settings::read(&set.iter().map(|word| (*word).to_owned()).collect::<Vec<_>>()).unwrap();
-            of_plan(&wanted, &set, None).unwrap().1.iter().map(|column| column.weight).collect::<Vec<f64>>()
-        };
-        assert_eq!(weights(&[]), [0.5, 0.5]);
-        assert_eq!(weights(&["category_weight=0.25"]), [0.25, 0.25]);
-        assert_eq!(weights(&["category_weight.sex=2"]), [0.5, 2.0]);
-        let unlisted = of_plan(&[Wanted::Named("smoker".into())], &Settings::default(), None);
+    fn a_column_without_range_or_categories_is_in_columns_toml() {
+        let unlisted = of_plan(&[Wanted::Named("smoker".into())], None);
         assert!(unlisted.unwrap_err().message.contains("no categories are given"));
     }
 }

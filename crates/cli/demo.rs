@@ -71,27 +71,25 @@ impl DemoArgs {
             return self.under(documents::edited_plan(file)?);
         }
         let set = Settings::read(&self.what.set)?;
-        let categorical: Vec<_> = self.what.columns.iter().filter_map(|column| column.categorical(&set)).collect();
+        let categorical: Vec<_> = self.what.columns.iter().filter_map(Wanted::categorical).collect();
         // Before any row is read with them.
-        let wrong = |why| Failure::usage(why, "correct --column, or the weight");
+        let wrong = |why| Failure::usage(why, "correct --column");
         veilsum_node::columns::check(&[], &categorical).map_err(wrong)?;
-        let clips = set.out_of_box.map_or(!self.what.exact, |of| of == OutOfBox::Clip);
+        let clips = set.get("out_of_box")?.map_or(!self.what.exact, |of: OutOfBox| of == OutOfBox::Clip);
         let source = self.source(&self.what.columns, categorical, clips, None)?;
         // Here everybody's rows are known, so the plan can promise what is true.
         let rows: Vec<u64> = source.rows();
-        let max_rows = set.max_rows.unwrap_or(rows.iter().copied().max().unwrap_or(1));
         let all = rows.iter().sum();
         let mut choices = Choices {
             what: &self.what,
             set,
             columns: (source.columns.clone(), source.categorical.clone()),
             expected_rows: all,
-            max_rows,
             usual_seed: DEFAULT_START_SEED,
             usual_k: self.data.is_none().then_some(Clusters::exactly(5)),
         };
         let sites = rows.len();
-        let (k, drawn) = (choices.clusters(&choices.seeding()?)?, choices.sampling().map(|of| of.count(sites)));
+        let (k, drawn) = (choices.clusters(&choices.seeding()?)?, choices.sampling()?.map(|of| of.count(sites)));
         if u64::from(k.min) > all {
             let what =
                 format!("K = {} clusters from {all} rows: there must be at least as many rows as clusters", k.min);
@@ -99,21 +97,22 @@ impl DemoArgs {
         }
         let exact = self.what.exact;
         let set = &mut choices.set;
+        set.or("max_rows", rows.iter().copied().max().unwrap_or(1) as i64);
         // Shares of noise are sized for the sites that every total covers.
-        set.min_sites.get_or_insert(if exact && drawn.is_none() { 3 } else { sites as u16 });
+        set.or("min_sites", if exact && drawn.is_none() { 3 } else { sites as i64 });
         // A count with noise may fall below any number of rows.
         let least = if exact { all } else { 0 };
-        set.min_total_rows.get_or_insert(u64::from(k.max).max(least));
+        set.or("min_total_rows", u64::from(k.max).max(least) as i64);
         if exact {
             // As fine as 64 bits allow, so that what masks cost is seen beside pooled rows.
-            set.step_bits.get_or_insert(62);
+            set.or("step_bits", 62);
         }
         if let Some(drawn) = drawn {
             // The papers draw single sites.
-            set.block_size.get_or_insert(1);
-            set.colluders.get_or_insert(drawn.saturating_sub(2).min(sites.saturating_sub(1) / 3).max(1) as u16);
+            set.or("block_size", 1);
+            set.or("colluders", drawn.saturating_sub(2).min(sites.saturating_sub(1) / 3).max(1) as i64);
         }
-        let federation = terms::federation(&choices, roster_of_nobody(&source.names())?)?;
+        let federation = terms::federation(choices, roster_of_nobody(&source.names())?)?;
         Ok((source, federation))
     }
 

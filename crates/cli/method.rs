@@ -4,9 +4,9 @@ use std::path::Path;
 
 use clap::Args;
 use veilsum_cluster::{
-    Algorithm, Centres, Clusters, Recipe, Scaling,
-    algorithm::{ALGORITHMS, About, Options, usual_fuzzifier},
-    method::{Candidates, Choice, DaviesBouldin, LocalRange, Pick, Scale, Seeding, Validity},
+    Algorithm, Centres, Clusters, Recipe,
+    algorithm::{ALGORITHMS, About, Traits, usual_fuzzifier},
+    method::{Candidates, LocalRange, Pick, Scale, Seeding, Validity},
     privacy::{DEFAULT_RHO, Noise, Unit},
     sampling::Sampling,
 };
@@ -15,7 +15,7 @@ use veilsum_node::{
     documents::Federation,
     dp::Privacy,
     error::Failure,
-    plan::{Categorical, Column, OutOfBox, PlanSpec},
+    plan::{Categorical, Column, Judge, PlanSpec},
     table,
 };
 
@@ -73,8 +73,6 @@ pub(crate) struct Choices<'a> {
     pub columns: (Vec<Column>, Vec<Categorical>),
     /// Rows that are expected in all.
     pub expected_rows: u64,
-    /// Rows of one site at most.
-    pub max_rows: u64,
     /// The seed, if the options name none.
     pub usual_seed: u64,
     /// The number of clusters, if the options name none.
@@ -82,11 +80,6 @@ pub(crate) struct Choices<'a> {
 }
 
 impl Choices<'_> {
-    /// Whether there is noise.
-    pub(crate) fn noisy(&self) -> bool {
-        !self.what.exact
-    }
-
     /// Which K are tried. A description has no clusters, and everything else needs a number of them.
     ///
     /// # Errors
@@ -96,10 +89,10 @@ impl Choices<'_> {
             Seeding::Given { centres } => Some(Clusters::exactly(centres.k() as u32)),
             _ => None,
         };
-        match (self.describes(), self.what.k) {
-            (true, None) => Ok(Clusters::exactly(1)),
-            (true, Some(_)) => usage("a description has no clusters", "leave --k out, or choose another --method"),
-            (false, k) => k.or(given).or(self.usual_k).map_or_else(
+        match (self.traits().describes, self.what.k) {
+            (Some(_), None) => Ok(Clusters::exactly(1)),
+            (Some(_), Some(_)) => usage("a description has no clusters", "leave --k out, or choose another --method"),
+            (None, k) => k.or(given).or(self.usual_k).map_or_else(
                 || {
                     usage(
                         "how many clusters?",
@@ -116,8 +109,9 @@ impl Choices<'_> {
     /// # Errors
     /// A [`Failure`] that names the file of first centres.
     pub(crate) fn seeding(&self) -> Result<Seeding, Failure> {
-        let seed = self.seed();
-        Ok(match self.set.init.as_deref().unwrap_or(if self.describes() { "uniform" } else { "totals" }) {
+        let (seed, describes) = (self.seed(), self.traits().describes.is_some());
+        let said: Option<String> = self.set.get("init")?;
+        Ok(match said.as_deref().unwrap_or(if describes { "uniform" } else { "totals" }) {
             "uniform" => Seeding::Uniform { seed },
             "totals" => Seeding::Candidates(Candidates::usual(seed)),
             file => {
@@ -128,146 +122,138 @@ impl Choices<'_> {
     }
 
     /// How sites are sampled, if they are.
-    pub(crate) fn sampling(&self) -> Option<Sampling> {
-        self.set.sample.filter(|share| *share != 1.0).map(|share| Sampling { share, seed: self.seed() })
+    ///
+    /// # Errors
+    /// A [`Failure`] that names the setting.
+    pub(crate) fn sampling(&self) -> Result<Option<Sampling>, Failure> {
+        let share = self.set.get("sample")?.filter(|share| *share != 1.0);
+        Ok(share.map(|share| Sampling { share, seed: self.seed() }))
     }
 
     fn seed(&self) -> u64 {
         self.what.seed.unwrap_or(self.usual_seed)
     }
 
-    fn describes(&self) -> bool {
-        self.algorithm(1).traits().describes.is_some()
+    fn traits(&self) -> Traits {
+        (self.what.method.usual)().traits()
     }
 
-    /// The algorithm, as its registry builds it; `rounds` if no setting names a number of them.
-    fn algorithm(&self, rounds: u32) -> Algorithm {
-        (self.what.method.usual)(&self.options(rounds))
+    /// Whether rows are in one group each. Under noise there are no starts and indices beside the usual ones.
+    fn hard(&self) -> bool {
+        self.what.exact && self.traits().fuzzifier.is_none() && self.traits().describes.is_none()
     }
 
-    fn options(&self, rounds: u32) -> Options {
-        let set = &self.set;
-        Options {
-            m: self.fuzzifier(),
-            epsilon: set.epsilon.or(self.noisy().then_some(0.0)),
-            max_rounds: set.max_rounds.unwrap_or(rounds),
-            local_steps: set.local_steps,
-            local_epsilon: 1e-4,
-            powers: set.powers.unwrap_or(true),
-            min_group: set.min_group.unwrap_or(2),
-            finish: set.finish,
-            anchors: set.anchors,
-            features: (set.features_min.unwrap_or(5), set.features.unwrap_or(100)),
-            similarity: set.similarity.unwrap_or(1.0),
-            bins: set.bins.unwrap_or(16),
+    fn noise(&self, clusters: Clusters, seeding: &Seeding) -> Result<Option<Noise>, Failure> {
+        if self.what.exact {
+            return Ok(None);
         }
-    }
-
-    /// The fuzzifier; one that is not said follows from columns and expected rows.
-    fn fuzzifier(&self) -> f64 {
-        let rows = if self.noisy() { self.expected_rows } else { 0 };
-        self.set.m.unwrap_or_else(|| usual_fuzzifier(dimensions(&self.columns.0, &self.columns.1), rows))
-    }
-
-    /// The noise of a plan as it usually is, if there is any.
-    fn usual_noise(&self) -> Option<Noise> {
-        let unit = self.set.rows_per_person.map_or(Unit::Record, |rows| Unit::Person { rows });
-        let usual = || Noise::usual(self.what.rho.unwrap_or(DEFAULT_RHO), self.expected_rows);
-        self.noisy().then(|| Noise { unit, ..usual() })
-    }
-
-    /// Rounds for so many clusters at most, where they begin near; 0 for anywhere, from where three rounds pass before centres are near.
-    fn rounds(&self, clusters: u32) -> u32 {
-        self.usual_noise().map_or(30, |usual| usual.usual_rounds(clusters))
-    }
-
-    fn noise(&self, clusters: Clusters, seeding: &Seeding) -> Option<Noise> {
-        let (set, usual) = (&self.set, self.usual_noise()?);
+        let unit = self.set.get("rows_per_person")?.map_or(Unit::Record, |rows| Unit::Person { rows });
+        let usual = Noise::usual(self.what.rho.unwrap_or(DEFAULT_RHO), self.expected_rows);
         let usual = if matches!(seeding, Seeding::Uniform { .. }) { usual.from_anywhere() } else { usual };
-        // One centre loses no cluster to the noise, and is to be the mean.
-        let tau = if clusters.max == 1 { 0.0 } else { usual.tau };
-        Some(Noise {
-            absolute_rounds: set.dp_absolute_rounds.unwrap_or(usual.absolute_rounds),
-            tau: set.dp_tau.unwrap_or(tau),
+        Ok(Some(Noise {
+            unit,
+            // One centre loses no cluster to the noise, and is to be the mean.
+            tau: if clusters.max == 1 { 0.0 } else { usual.tau },
             validation_share: if clusters.min < clusters.max { 0.2 } else { usual.validation_share },
-            retries: set.dp_retries.unwrap_or(usual.retries),
             ..usual
-        })
+        }))
     }
 
-    /// The method part of the plan.
+    /// The method part as it usually is. What else was set or follows is in the settings then, which are put into the plan's document.
     ///
     /// # Errors
     /// A [`Failure`] that names the option or setting.
-    pub(crate) fn work(&self) -> Result<PlanSpec, Failure> {
-        let (set, noisy, seeding) = (&self.set, self.noisy(), self.seeding()?);
+    pub(crate) fn usual(&mut self) -> Result<PlanSpec, Failure> {
+        let (seeding, seed, hard) = (self.seeding()?, self.seed(), self.hard());
         let clusters = self.clusters(&seeding)?;
-        let near = !matches!(seeding, Seeding::Uniform { .. });
-        let algorithm = self.algorithm(self.rounds(if near { clusters.max } else { 0 }));
-        settings::unread(&self.what.set, (&algorithm, &self.options(1)), clusters, noisy)?;
-        let hard = algorithm.traits().fuzzifier.is_none() && !noisy && algorithm.traits().describes.is_none();
+        let (noise, sampling) = (self.noise(clusters, &seeding)?, self.sampling()?);
+        let (numbers, categorical) = (self.columns.0.clone(), self.weighed()?);
+        let (method, set) = (self.what.method, &mut self.set);
+        set.refuse_unread(method, clusters, noise.is_some())?;
+
+        let mut algorithm = (method.usual)();
+        if let Algorithm::FfcmAvg1 { local, .. } | Algorithm::FfcmAvg2 { local, .. } = &mut algorithm {
+            local.most = set.get("local_steps")?.filter(|steps| *steps > 0).unwrap_or(local.most);
+        }
+        if let Some(noise) = noise {
+            // From anywhere three rounds pass before centres are near.
+            let near = if matches!(seeding, Seeding::Uniform { .. }) { 0 } else { clusters.max };
+            set.or("max_rounds", noise.usual_rounds(near));
+            set.or("epsilon", 0.0);
+            set.or("out_of_box", "clip");
+        }
+        let usual_m = usual_fuzzifier(dimensions(&numbers, &categorical), noise.map_or(0, |noise| noise.expected_rows));
+        let m = set.get("m")?.unwrap_or(if hard { 2.0 } else { usual_m });
+        set.or("m", m);
         // Hard methods stay at poor first centres most. In a sweep the references of the gap would be clustered as often.
-        let columns = names(&self.columns.0, &self.columns.1).len();
-        let fits = clusters.max > 1 && clusters.max as usize * columns <= MOST_NUMBERS;
-        let many = hard && clusters.min == clusters.max && fits && !matches!(seeding, Seeding::Given { .. });
-        let indices = set.indices.unwrap_or(match (hard, set.judge) {
+        let one = clusters.min == clusters.max && clusters.max > 1 && !matches!(seeding, Seeding::Given { .. });
+        if hard && one && clusters.max as usize * names(&numbers, &categorical).len() <= MOST_NUMBERS {
+            set.or("restarts", RESTARTS);
+        }
+        let indices = set.get("indices")?.unwrap_or(match (hard, set.get("judge")?.unwrap_or_default()) {
             (false, _) => IndexSet::Basic,
-            (true, veilsum_node::plan::Judge::Coordinator) => IndexSet::All,
-            (true, veilsum_node::plan::Judge::Intermediary) => IndexSet::Scalars,
+            (true, Judge::Coordinator) => IndexSet::All,
+            (true, Judge::Intermediary) => IndexSet::Scalars,
         });
-        // An elbow, or a K that sites vote on, goes with an index.
-        let by_rule = clusters.min < clusters.max && !set.elbow && set.local_k.is_none();
-        let usual_gap = set.choose.is_none() && by_rule && (noisy || set.indices != Some(IndexSet::Basic));
-        self.check_weights()?;
-        let preparation = set.standardise.unwrap_or(Scale::None);
         // Half of what 64 bits hold says nothing that a result needs, and counts against every site's release rule. A step of 2^-20 of
         // one row's largest value moves no centre by more than a millionth of its column's range, and noise is a whole number of steps.
         // Variances of a column that is narrow in its range need finer ones.
-        let usual_step = (noisy || preparation == Scale::None).then_some(20);
-        let mut work = PlanSpec {
-            columns: self.columns.0.clone(),
-            scaling: set.scale.unwrap_or(Scaling::Box),
-            out_of_box: set.out_of_box.unwrap_or(if noisy { OutOfBox::Clip } else { OutOfBox::Refuse }),
+        let narrow = noise.is_none() && set.get("standardise")? == Some(Scale::Standard);
+        let plain = PlanSpec::plain(numbers, algorithm, clusters.max, seeding);
+        Ok(PlanSpec {
             recipe: Recipe {
                 clusters,
-                algorithm,
-                stop: set.stop,
-                range: set.local_k.map(|most| LocalRange { most, starts: 10, seed: self.seed() }),
-                noise: self.noise(clusters, &seeding),
-                seeding,
-                restarts: set.restarts.unwrap_or(if many { RESTARTS } else { 1 }),
-                preparation,
+                range: set.get("local_k")?.map(|most| LocalRange { most, starts: 10, seed }),
+                noise,
                 validity: Validity {
                     full: hard || indices != IndexSet::Basic,
                     vectors: indices == IndexSet::All,
-                    judge_m: if hard { set.m.unwrap_or(2.0) } else { self.fuzzifier() },
-                    davies_bouldin: DaviesBouldin { p: set.db_p.unwrap_or(2.0), q: set.db_q.unwrap_or(1.0) },
+                    judge_m: m,
+                    ..Validity::basic()
                 },
-                choice: Choice { by: set.choose.unwrap_or(Pick::FuzzyDaviesBouldin), elbow: set.elbow },
+                ..plain.recipe
             },
-            sampling: self.sampling(),
-            judge: set.judge,
-            step_bits: set.step_bits.or(usual_step),
-            categorical: self.columns.1.clone(),
-        };
-        if usual_gap && (noisy || work.recipe.takes_gap(columns).is_ok()) {
-            work.recipe.choice.by = Pick::Gap;
-            work.recipe.validity.full |= !noisy;
-        }
-        Ok(work)
+            sampling,
+            step_bits: set.get("step_bits")?.or((!narrow).then_some(20)),
+            categorical,
+            ..plain
+        })
     }
 
-    /// Whether every weight is that of a column of categories.
-    fn check_weights(&self) -> Result<(), Failure> {
-        let known = |name: &&String| self.columns.1.iter().any(|c| c.column == **name);
-        let Some(CategoryWeight::Of(weights)) = &self.set.category_weight else { return Ok(()) };
-        match weights.keys().find(|name| !known(name)) {
-            None => Ok(()),
-            Some(name) => usage(
-                format!("{name}: a setting is for this column, and there is no such column of its kind"),
-                "name a column of the plan",
-            ),
+    /// Where nobody said how K is chosen from a range, the gap does it. An elbow, or a K that sites vote on, goes with an index, and without noise
+    /// so do basic totals and a range over which the references cannot be clustered.
+    ///
+    /// # Errors
+    /// A [`Failure`] that names the setting.
+    pub(crate) fn choose(&self, work: &mut PlanSpec) -> Result<(), Failure> {
+        let (columns, recipe) = (names(&work.columns, &work.categorical).len(), &mut work.recipe);
+        let by_index = self.set.has("choose") || recipe.choice.elbow || recipe.range.is_some();
+        let noisy = recipe.noise.is_some();
+        let basic = self.set.get("indices")? == Some(IndexSet::Basic);
+        let takes_gap = noisy || !basic && recipe.takes_gap(columns).is_ok();
+        if recipe.clusters.min < recipe.clusters.max && !by_index && takes_gap {
+            recipe.choice.by = Pick::Gap;
+            recipe.validity.full |= !noisy;
         }
+        Ok(())
+    }
+
+    /// The columns of categories, with the weights that single ones have: one for all is put into the document.
+    fn weighed(&mut self) -> Result<Vec<Categorical>, Failure> {
+        let mut columns = self.columns.1.clone();
+        if let Some(CategoryWeight::Of(weights)) = self.set.get("category_weight")? {
+            for (name, weight) in weights {
+                let Some(column) = columns.iter_mut().find(|of| of.column == name) else {
+                    return usage(
+                        format!("{name}: a setting is for this column, and there is no such column of its kind"),
+                        "name a column of the plan",
+                    );
+                };
+                column.weight = weight;
+            }
+            self.set.values.remove("category_weight");
+        }
+        Ok(columns)
     }
 }
 
@@ -316,10 +302,14 @@ fn parse_clusters(text: &str) -> Result<Clusters, String> {
 
 #[cfg(test)]
 mod tests {
+    use std::collections::BTreeSet;
+
     use clap::Parser;
+    use veilsum_node::{documents::PLAN_KEYS, error::Code};
+    use veilsum_proto::{plan::Terms, suite::Hash};
 
     use super::*;
-    use veilsum_node::error::Code;
+    use crate::terms::{self, roster_of_nobody};
 
     #[derive(Parser)]
     struct Line {
@@ -327,16 +317,23 @@ mod tests {
         what: What,
     }
 
+    /// The plan of these options for nine sites, before it is checked.
+    fn plan(line: &[&str]) -> Result<(PlanSpec, Terms), Failure> {
+        let what = Line::try_parse_from([&["plan"], line].concat()).map_err(|e| Failure::usage(e, ""))?.what;
+        let set = Settings::read(&what.set)?;
+        let columns = (
+            vec![Column { name: "x".into(), lower: 0.0, upper: 3.0 }],
+            vec![Categorical { column: "c".into(), categories: vec!["a".into(), "b".into()], weight: 0.5 }],
+        );
+        let usual_k = Some(Clusters::exactly(1)).filter(|_| what.method.name != "describe");
+        let mut choices = Choices { what: &what, set, columns, expected_rows: 3_000, usual_seed: 1, usual_k };
+        let names: Vec<String> = (0..9).map(|site| format!("site-{site}")).collect();
+        terms::plan(&mut choices, &roster_of_nobody(&names)?)
+    }
+
     /// What a plan with these options does for noise.
     fn noise(line: &[&str]) -> Result<Option<Noise>, Code> {
-        let what = Line::try_parse_from([&["plan"], line].concat()).map_err(|_| Code::Usage)?.what;
-        let set = Settings::read(&what.set).map_err(|f| f.code)?;
-        let columns = (vec![Column { name: "x".into(), lower: 0.0, upper: 1.0 }], Vec::new());
-        let one = Some(Clusters::exactly(1));
-        let max_rows = 100;
-        let choices =
-            Choices { what: &what, set, columns, expected_rows: 3_000, max_rows, usual_seed: 1, usual_k: one };
-        let work = choices.work().map_err(|f| f.code)?;
+        let (work, _) = plan(line).map_err(|f| f.code)?;
         work.check().map_err(|_| Code::Usage)?;
         Ok(work.recipe.noise)
     }
@@ -374,7 +371,7 @@ mod tests {
         }
     }
 
-    /// Whatever a setting is, under every method it is refused or it changes the plan.
+    /// Whatever a setting is, under every method, with noise and without, it is refused or it changes the plan.
     #[test]
     fn no_setting_is_taken_and_ignored() {
         // Each with a value that is no method's default; of `judge` and `indices` the same holds for hard and for fuzzy methods.
@@ -397,45 +394,88 @@ mod tests {
             "bins=11",
             "scale=none",
             "out_of_box=clip",
+            "out_of_box=refuse",
             "standardise=standard",
+            "category_weight=0.25",
+            "category_weight.c=0.25",
             "indices=scalars",
+            "local_k=4",
             "choose=xie-beni",
             "elbow=true",
-            "local_k=4",
             "db_p=1",
             "db_q=2",
             "judge=intermediary",
             "sample=0.5",
+            "rows_per_person=2",
+            "dp_absolute_rounds=1",
+            "dp_tau=0.125",
+            "dp_retries=1",
+            "min_sites=8",
+            "threshold=8",
+            "colluders=1",
+            "block_size=5",
+            "on_loss=block",
+            "slots=33",
+            "max_rows=77",
+            "min_total_rows=99",
             "step_bits=33",
         ];
-        let plan = |method: &str, set: Option<&str>| {
-            let mut line = vec!["plan".to_owned(), "--exact".to_owned(), format!("--method={method}")];
-            line.extend((method != "describe").then(|| "--k=2..5".to_owned()));
-            line.extend(set.map(|set| format!("--set={set}")));
-            let what = Line::try_parse_from(&line).expect("a line").what;
-            let set = Settings::read(&what.set).expect("settings");
-            let columns = (vec![Column { name: "x".into(), lower: 0.0, upper: 3.0 }], Vec::new());
-            let max_rows = 100;
-            let choices =
-                Choices { what: &what, set, columns, expected_rows: 3_000, max_rows, usual_seed: 1, usual_k: None };
-            choices.work().map(|work| serde_json::to_string(&work).expect("JSON"))
-        };
-        for about in ALGORITHMS {
-            let usual = plan(about.name, None).expect("a plan");
+        let key_of = |set: &str| set.split(['=', '.']).next().unwrap().to_owned();
+        let named: BTreeSet<String> = all.map(key_of).into();
+        let known: BTreeSet<String> = PLAN_KEYS.iter().map(|(key, ..)| (*key).to_owned()).collect();
+        // What is allowed to be useless is no part of a plan.
+        let others: Vec<&String> = known.difference(&named).filter(|key| !key.is_empty()).collect();
+        assert_eq!(others, ["dp_useless"]);
+        for (about, noise) in ALGORITHMS.iter().flat_map(|about| [(about, "--exact"), (about, "--rho=0.25")]) {
+            let made = |set: Option<&str>| {
+                let (method, set) = (format!("--method={}", about.name), set.map(|set| format!("--set={set}")));
+                let k = Some("--k=2..5").filter(|_| about.name != "describe");
+                let line: Vec<&str> = [noise, &method].into_iter().chain(k).chain(set.as_deref()).collect();
+                plan(&line)
+                    .map(|(work, terms)| serde_json::to_string(&(work, Terms { roster: Hash::default(), ..terms })))
+            };
+            let usual = made(None).expect("a plan").expect("JSON");
             for set in all {
-                match plan(about.name, Some(set)) {
+                match made(Some(set)) {
                     Err(failure) => assert!(failure.code == Code::Usage, "{} {set}: {failure}", about.name),
                     Ok(changed) => {
                         // What is said as it would be anyway is no mistake.
-                        let same = ["init=", "local_steps", "indices="].iter().any(|key| set.starts_with(key));
-                        assert!(changed != usual || same, "{} takes {set} and ignores it", about.name);
+                        let same = ["init=", "local_steps", "indices=", "out_of_box="];
+                        let same = same.iter().any(|key| set.starts_with(key));
+                        assert!(changed.expect("JSON") != usual || same, "{} takes {set} and ignores it", about.name);
                     }
                 }
             }
         }
-        let failure = plan("kmeans", Some("min_group=5")).expect_err("refused");
+        let failure = plan(&["--exact", "--method=kmeans", "--k=3", "--set=min_group=5"]).expect_err("refused");
         let told = failure.to_string();
         assert!(told.contains("kmeans does not read it") && failure.advice.ends_with("reads it: fkm"), "{failure:?}");
+    }
+
+    #[test]
+    fn what_is_no_value_of_a_setting_is_named_as_it_was_typed() {
+        for (words, says) in [
+            (&["m=1.5", "restarts=many"][..], "--set restarts=many: invalid type: string \"many\", expected u32"),
+            (&["restarts=-1"], "--set restarts=-1: invalid value: integer `-1`, expected u32"),
+            (&["m=two"], "--set m=two: invalid type: string \"two\", expected f64"),
+            (&["min_sites=70000"], "--set min_sites=70000: invalid value: integer `70000`, expected u16"),
+            (&["scale=log"], "--set scale=log: unknown variant `log`, expected `box` or `none`"),
+            (&["standardise=whole"], "`standard`"),
+            (
+                &["indices=most"],
+                "--set indices=most: unknown variant `most`, expected one of `basic`, `scalars`, `all`",
+            ),
+            (&["category_weight=heavy"], "a number, or one for each column"),
+            (&["category_weight.d=1"], "no such column of its kind"),
+            (&["on_loss=wait"], "--set on_loss=wait: "),
+        ] {
+            let line: Vec<String> = words.iter().map(|word| format!("--set={word}")).collect();
+            let failure = plan(&line.iter().map(String::as_str).collect::<Vec<_>>()).expect_err("refused");
+            assert!(failure.code == Code::Usage && failure.message.contains(says), "{words:?}: {failure}");
+        }
+        let failure = plan(&["--k=2..4", "--set=choose=silhouette"]).expect_err("refused");
+        assert!(failure.message.contains("`calinski-harabasz`"), "{failure}");
+        assert!(failure.advice.starts_with("choose: The index that chooses K"), "{failure}");
     }
 
     #[test]

@@ -1,60 +1,26 @@
-//! What `--set KEY=VALUE` may say of a plan, the same for `plan new` and `demo`. What each is for stands in [`PLAN_KEYS`].
+//! What `--set KEY=VALUE` may say of a plan, the same for `plan new` and `demo`. The keys, and what each is for, stand in [`PLAN_KEYS`]. A setting
+//! goes to its key in the plan's document, whose parser says what a value may be; few are read where the usual plan is made.
 
 use std::collections::BTreeMap;
 
-use serde::Deserialize;
+use serde::{Deserialize, de::DeserializeOwned};
+use toml::{Table, Value};
 use veilsum_cluster::{
-    Algorithm, OutOfBox, Scaling,
-    algorithm::{ALGORITHMS, Options},
-    method::{Clusters, Pick, Scale, Stop},
+    Clusters,
+    algorithm::{ALGORITHMS, About},
 };
-use veilsum_node::{documents::PLAN_KEYS, error::Failure, plan::Judge, table::nearest};
+use veilsum_node::{
+    documents::{PLAN_KEYS, has_setting},
+    error::Failure,
+    table::nearest,
+};
 
-/// Settings; what is not set has a default where it is used.
-#[derive(Deserialize, Debug, Clone, Default)]
-#[serde(default, deny_unknown_fields)]
+/// What was set in words, and values by key: those of the words, and of what follows where nothing was said.
+#[derive(Debug)]
 pub(crate) struct Settings {
-    pub m: Option<f64>,
-    pub epsilon: Option<f64>,
-    pub stop: Stop,
-    pub max_rounds: Option<u32>,
-    pub restarts: Option<u32>,
-    pub init: Option<String>,
-    pub local_steps: Option<u32>,
-    pub powers: Option<bool>,
-    pub min_group: Option<u64>,
-    pub finish: u32,
-    pub anchors: u32,
-    pub features: Option<u32>,
-    pub features_min: Option<u32>,
-    pub similarity: Option<f64>,
-    pub bins: Option<u32>,
-    pub scale: Option<Scaling>,
-    pub out_of_box: Option<OutOfBox>,
-    pub standardise: Option<Scale>,
-    pub category_weight: Option<CategoryWeight>,
-    pub indices: Option<IndexSet>,
-    pub local_k: Option<u32>,
-    pub choose: Option<Pick>,
-    pub elbow: bool,
-    pub db_p: Option<f64>,
-    pub db_q: Option<f64>,
-    pub judge: Judge,
-    pub sample: Option<f64>,
-    pub rows_per_person: Option<u64>,
-    pub dp_absolute_rounds: Option<u32>,
-    pub dp_tau: Option<f64>,
-    pub dp_retries: Option<u32>,
-    pub dp_useless: bool,
-    pub min_sites: Option<u16>,
-    pub threshold: Option<u16>,
-    pub colluders: Option<u16>,
-    pub block_size: Option<u16>,
-    pub on_loss: Option<OnLoss>,
-    pub slots: Option<u16>,
-    pub max_rows: Option<u64>,
-    pub min_total_rows: Option<u64>,
-    pub step_bits: Option<u8>,
+    words: Vec<String>,
+    /// What is put into the plan's document.
+    pub values: Table,
 }
 
 /// Which validity totals are asked.
@@ -87,22 +53,6 @@ pub(crate) enum OnLoss {
     Block,
 }
 
-/// Settings that a method may read, with the beginning of what they are called among its parameters.
-const OF_METHODS: [(&str, &str); 12] = [
-    ("epsilon", "epsilon"),
-    ("stop", "stop"),
-    ("max_rounds", "max_rounds"),
-    ("local_steps", "local"),
-    ("powers", "powers"),
-    ("min_group", "min_rows"),
-    ("finish", "finish"),
-    ("anchors", "anchors"),
-    ("features", "features"),
-    ("features_min", "features"),
-    ("similarity", "features"),
-    ("bins", "bins"),
-];
-
 /// Settings about clusters, which a description has none of.
 const OF_CLUSTERS: [&str; 10] =
     ["m", "restarts", "init", "indices", "local_k", "choose", "elbow", "judge", "db_p", "db_q"];
@@ -116,62 +66,84 @@ impl Settings {
     /// A [`Failure`] that names the one at fault, and which keys there are.
     pub(crate) fn read(words: &[String]) -> Result<Settings, Failure> {
         let text: String = words.iter().map(|word| in_toml(word) + "\n").collect();
-        let settings: Settings = toml::from_str(&text).map_err(|e| {
+        let values: Table = toml::from_str(&text).map_err(|e| {
             let lines = e.span().map_or(0, |span| text[..span.start.min(text.len())].matches('\n').count());
             wrong(words.get(lines).map_or("", String::as_str), e.message())
         })?;
-        let own = [settings.block_size, settings.threshold, settings.colluders];
-        if settings.on_loss.is_some() && own.iter().any(Option::is_some) {
+        let settings = Settings { words: words.to_vec(), values };
+        if let Some(key) = settings.values.keys().find(|key| known().all(|(known, _)| known != *key)) {
+            return Err(settings.wrong(key, ""));
+        }
+        let own = ["block_size", "threshold", "colluders"];
+        if settings.has("on_loss") && own.iter().any(|key| settings.has(key)) {
             let what = "on_loss=block sets block_size, threshold and colluders itself";
             return Err(Failure::usage(what, "leave on_loss out, or the others"));
         }
         Ok(settings)
     }
+
+    /// Whether it has a value.
+    pub(crate) fn has(&self, key: &str) -> bool {
+        self.values.contains_key(key)
+    }
+
+    /// Sets it, unless it has a value.
+    pub(crate) fn or(&mut self, key: &str, value: impl Into<Value>) {
+        self.values.entry(key).or_insert(value.into());
+    }
+
+    /// Its value.
+    ///
+    /// # Errors
+    /// A [`Failure`] that names it, if that is no value for it.
+    pub(crate) fn get<T: DeserializeOwned>(&self, key: &str) -> Result<Option<T>, Failure> {
+        let value = self.values.get(key).cloned().map(Value::try_into);
+        value.transpose().map_err(|e| self.wrong(key, e.message()))
+    }
+
+    /// Refuses a setting that would change nothing: one that this method does not read, one about clusters if there are none, and one for
+    /// noise if there is none.
+    ///
+    /// # Errors
+    /// A [`Failure`] that names it, and the methods that read it.
+    pub(crate) fn refuse_unread(&self, method: &About, clusters: Clusters, noisy: bool) -> Result<(), Failure> {
+        let refused = |key: &str, why: &str, next: &str| Err(Failure::usage(format!("--set {key}: {why}"), next));
+        let leave = "leave it out, or choose what it is for";
+        for key in self.values.keys() {
+            let readers: Vec<&str> = ALGORITHMS.iter().filter(|of| reads(of, key)).map(|of| of.name).collect();
+            if !readers.is_empty() && !readers.contains(&method.name) {
+                let next = format!("leave it out, or take a method that reads it: {}", readers.join(", "));
+                return refused(key, &format!("{} does not read it", method.name), &next);
+            }
+            if (method.usual)().traits().describes.is_some() && OF_CLUSTERS.contains(&key.as_str()) {
+                return refused(key, "describe does not read it: a description has no clusters", leave);
+            }
+            if clusters.min == clusters.max && OF_RANGES.contains(&key.as_str()) {
+                let next = "leave it out, or give a range: --k LOW..HIGH";
+                return refused(key, "it chooses K, and the plan names one", next);
+            }
+            if !noisy && (key.starts_with("dp_") || key == "rows_per_person") {
+                return refused(key, "it is for noise, and --exact has none", leave);
+            }
+        }
+        Ok(())
+    }
+
+    /// A value that is none, as it was typed.
+    pub(crate) fn wrong(&self, key: &str, why: &str) -> Failure {
+        wrong(self.words.iter().find(|word| key_of(word) == key).map_or(key, String::as_str), why)
+    }
 }
 
-/// Refuses a setting that would change nothing: one that this algorithm does not read, one about clusters if there are none, and one for
-/// noise if there is none.
-///
-/// # Errors
-/// A [`Failure`] that names it, and the methods that read it.
-pub(crate) fn unread(
-    words: &[String],
-    (algorithm, options): (&Algorithm, &Options),
-    clusters: Clusters,
-    noisy: bool,
-) -> Result<(), Failure> {
-    let refused = |key: &str, why: String, next: String| Err(Failure::usage(format!("--set {key}: {why}"), next));
-    let describes = algorithm.traits().describes.is_some();
-    for key in words.iter().map(|word| key_of(word)) {
-        let leave = || "leave it out, or choose what it is for".to_owned();
-        if let Some((_, parameter)) = OF_METHODS.iter().find(|(setting, _)| *setting == key)
-            && !reads(algorithm, parameter)
-        {
-            let readers = ALGORITHMS.iter().filter(|about| reads(&(about.usual)(options), parameter));
-            let readers: Vec<&str> = readers.map(|about| about.name).collect();
-            let next = format!("leave it out, or take a method that reads it: {}", readers.join(", "));
-            return refused(key, format!("{} does not read it", algorithm.name()), next);
-        }
-        if describes && OF_CLUSTERS.contains(&key) {
-            return refused(key, "describe does not read it: a description has no clusters".to_owned(), leave());
-        }
-        if clusters.min == clusters.max && OF_RANGES.contains(&key) {
-            let next = "leave it out, or give a range: --k LOW..HIGH".to_owned();
-            return refused(key, "it chooses K, and the plan names one".to_owned(), next);
-        }
-        if !noisy && (key.starts_with("dp_") || key == "rows_per_person") {
-            return refused(key, "it is for noise, and --exact has none".to_owned(), leave());
-        }
+/// Whether a setting is for some methods alone, and for this one. `m` is also what hard groups are judged with.
+fn reads(method: &About, key: &str) -> bool {
+    let algorithm = (method.usual)();
+    match key {
+        "m" => false,
+        "stop" => algorithm.traits().epsilon.is_some(),
+        "local_steps" => algorithm.traits().local_steps > 0,
+        _ => toml::to_string(&algorithm).is_ok_and(|text| has_setting(&text, key)),
     }
-    Ok(())
-}
-
-/// Whether an algorithm has a parameter whose name begins like this, or ends by how far centres move.
-fn reads(algorithm: &Algorithm, parameter: &str) -> bool {
-    if parameter == "stop" {
-        return algorithm.traits().epsilon.is_some();
-    }
-    serde_json::to_string(algorithm).unwrap_or_default().contains(&format!("\"{parameter}"))
 }
 
 /// Every setting with its sentence, for `--help-all`.
@@ -196,8 +168,8 @@ fn key_of(word: &str) -> &str {
 
 fn in_toml(word: &str) -> String {
     match word.split_once('=') {
-        Some((key, value)) if toml::from_str::<toml::Table>(word).is_err() => {
-            format!("{key} = {}", toml::Value::from(value))
+        Some((key, value)) if toml::from_str::<Table>(word).is_err() => {
+            format!("{key} = {}", Value::from(value))
         }
         _ => word.to_owned(),
     }
@@ -224,42 +196,32 @@ mod tests {
         Settings::read(&words.iter().map(|word| (*word).to_owned()).collect::<Vec<_>>())
     }
 
-    /// The parser lists the fields of the struct, where a key is none of them.
     #[test]
-    fn every_setting_has_its_sentence_and_every_sentence_its_setting() {
-        let all = toml::from_str::<Settings>("? = 1").and(toml::from_str::<Settings>("\"?\" = 1"));
-        let all = all.or_else(|_| toml::from_str::<Settings>("\"?\" = 1")).expect_err("no field").message().to_owned();
-        let mut fields: Vec<&str> = all.split('`').skip(3).step_by(2).collect();
-        let mut keys: Vec<&str> = known().map(|(key, _)| key).collect();
-        fields.sort_unstable();
-        keys.sort_unstable();
-        assert_eq!(fields, keys);
+    fn every_setting_fits_a_line_of_the_help() {
+        assert_eq!(known().count(), 41);
         for (key, says) in known() {
             assert!(says.chars().count() <= 78, "{key}: {says}");
         }
-        assert!(OF_METHODS.iter().all(|(key, _)| keys.contains(key)));
+        let is_known = |key: &&str| known().any(|(known, _)| known == *key);
+        assert!(OF_CLUSTERS.iter().chain(&OF_RANGES).all(is_known));
     }
 
     #[test]
     fn values_are_toml_and_bare_words_are_texts() {
-        let set = read(&["m=2", "init=totals", "category_weight.a=2", "choose=xie-beni", "elbow=true"]).unwrap();
-        assert_eq!((set.m, set.init.as_deref(), set.elbow), (Some(2.0), Some("totals"), true));
-        assert_eq!(set.category_weight, Some(CategoryWeight::Of([("a".to_owned(), 2.0)].into())));
-        assert_eq!(set.choose, Some(Pick::XieBeni));
+        let set = read(&["m=2", "init=totals", "category_weight.a=2", "dp_useless=true"]).unwrap();
+        assert_eq!((set.get("m").unwrap(), set.get("dp_useless").unwrap()), (Some(2.0), Some(true)));
+        assert_eq!((set.get("init").unwrap(), set.get::<u32>("slots").unwrap()), (Some("totals".to_owned()), None));
+        let weights = CategoryWeight::Of([("a".to_owned(), 2.0)].into());
+        assert_eq!(set.get("category_weight").unwrap(), Some(weights));
     }
 
     #[test]
     fn what_is_wrong_is_named_with_what_is_possible() {
         for (words, says) in [
             (&["max_round=3"][..], "next: set max_rounds, m, "),
-            (&["m=1.5", "restarts=many"], "--set restarts=many: "),
-            (&["standardise=whole"], "`standard`"),
             (&["m"], "--set m: "),
             (&["m=1", "m=2"], "--set m=2: duplicate key"),
-            (&["choose=silhouette"], "`calinski-harabasz`"),
-            (&["category_weight=heavy"], "a number, or one for each column"),
             (&["on_loss=block", "threshold=3"], "on_loss=block sets"),
-            (&["bins=-1"], "--set bins=-1: "),
         ] {
             let Failure { code, message, advice, .. } = read(words).expect_err("refused");
             let told = format!("{message}\nnext: {advice}");

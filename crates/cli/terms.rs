@@ -2,7 +2,7 @@
 
 use veilsum_node::{
     cost::usual_slots,
-    documents::Federation,
+    documents::{Federation, with_settings},
     error::{Code, Failure},
     plan::PlanSpec,
     random::system_rng,
@@ -10,38 +10,46 @@ use veilsum_node::{
 use veilsum_proto::{
     identity::Identity,
     plan::Terms,
+    policy::DEFAULT_MAX_ROWS,
     roster::{Member, Roster},
 };
 
-use crate::method::Choices;
+use crate::{method::Choices, settings::OnLoss};
 
 /// The federation that runs these choices with this roster, proved as everybody does who loads its plan.
 ///
 /// # Errors
 /// A [`Failure`] that names the option or setting.
-pub(crate) fn federation(choices: &Choices<'_>, roster: Roster) -> Result<Federation, Failure> {
-    let work = choices.work()?;
+pub(crate) fn federation(mut choices: Choices<'_>, roster: Roster) -> Result<Federation, Failure> {
+    let (work, terms) = plan(&mut choices, &roster)?;
     work.check().map_err(again)?;
-    let terms = terms(choices, &roster, &work)?;
+    terms.check(&roster).map_err(|e| again(e.into()))?;
     Federation::new(roster, terms).map_err(wrong)
 }
 
-/// The terms of the plan.
-fn terms(choices: &Choices<'_>, roster: &Roster, work: &PlanSpec) -> Result<Terms, Failure> {
-    let (set, sites) = (&choices.set, roster.sites.len());
-    let mut terms = Terms {
+/// The plan as it usually is, with what was set, and what follows from that. Nothing is checked yet.
+///
+/// # Errors
+/// A [`Failure`] that names the option or setting.
+pub(crate) fn plan(choices: &mut Choices<'_>, roster: &Roster) -> Result<(PlanSpec, Terms), Failure> {
+    let (work, sites) = (choices.usual()?, roster.sites.len());
+    let terms = Terms {
         roster: roster.hash(),
-        min_cohort: set.min_sites.unwrap_or(0),
-        threshold: set.threshold.unwrap_or(0),
-        colluders: set.colluders.unwrap_or(0),
-        block_size: set.block_size.unwrap_or(0),
-        slots: set.slots.unwrap_or_else(|| usual_slots(sites)),
-        max_rows: choices.max_rows,
+        min_cohort: 0,
+        threshold: 0,
+        colluders: 0,
+        block_size: 0,
+        slots: usual_slots(sites),
+        max_rows: DEFAULT_MAX_ROWS,
         // Twenty for each cluster.
-        min_total_rows: set.min_total_rows.unwrap_or(20 * u64::from(work.recipe.clusters.max)),
-        application: work.to_bytes(),
+        min_total_rows: 20 * u64::from(work.most_clusters()),
+        application: Vec::new(),
     };
-    if set.on_loss.is_some() {
+    let set = &choices.set;
+    let (mut work, mut terms) = with_settings(work, terms, &set.values).map_err(|(key, why)| set.wrong(key, &why))?;
+    choices.choose(&mut work)?;
+    terms.application = work.to_bytes();
+    if set.get::<OnLoss>("on_loss")?.is_some() {
         (terms.block_size, terms.threshold, terms.colluders) = three_blocks(sites).ok_or_else(|| {
             let what = format!("{sites} sites are too few for a run that goes on without one of three blocks");
             let next =
@@ -49,13 +57,12 @@ fn terms(choices: &Choices<'_>, roster: &Roster, work: &PlanSpec) -> Result<Term
             Failure::usage(what, next)
         })?;
     }
-    if set.min_sites.is_none() {
+    if !set.has("min_sites") {
         let threshold = terms.threshold_of(sites, sites).map_err(|e| again(e.into()))?;
         let least = if work.sampling.is_some() { sites } else { threshold };
         terms.min_cohort = u16::try_from(least).unwrap_or(u16::MAX);
     }
-    terms.check(roster).map_err(|e| again(e.into()))?;
-    Ok(terms)
+    Ok((work, terms))
 }
 
 /// A roster of sites of these names whose keys nobody has, for runs in one process.

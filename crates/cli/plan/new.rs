@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use clap::Args;
-use veilsum_proto::{identity::Identity, plan::Terms, policy::DEFAULT_MAX_ROWS, roster::Roster};
+use veilsum_proto::{identity::Identity, plan::Terms, roster::Roster};
 
 use super::say::{ReadArgs, say, to_text};
 use crate::{
@@ -111,18 +111,17 @@ pub(super) fn check(args: &CheckArgs, json: bool) -> Result<(), Failure> {
 /// A [`Failure`] that names the option.
 pub(crate) fn made(args: &NewArgs, roster: Roster, known: Option<Columns>) -> Result<Federation, Failure> {
     let set = Settings::read(&args.what.set)?;
-    let columns = columns::of_plan(&args.what.columns, &set, known.as_ref())?;
+    let columns = columns::of_plan(&args.what.columns, known.as_ref())?;
     if !args.what.exact && args.expected_rows.is_none() {
         return Err(Failure::usage(
             "how many rows are expected in all?",
             "say --expected-rows N, from what is public: whether the result can be told from the noise is forecast for as many",
         ));
     }
-    let useless = set.dp_useless;
+    let useless = set.get("dp_useless")?.unwrap_or(false);
     let expected_rows = args.expected_rows.unwrap_or(0);
-    let max_rows = set.max_rows.unwrap_or(DEFAULT_MAX_ROWS);
-    let choices = Choices { what: &args.what, set, columns, expected_rows, max_rows, usual_seed: 1, usual_k: None };
-    let federation = terms::federation(&choices, roster)?;
+    let choices = Choices { what: &args.what, set, columns, expected_rows, usual_seed: 1, usual_k: None };
+    let federation = terms::federation(choices, roster)?;
     if !useless {
         useful(&federation)?;
     }

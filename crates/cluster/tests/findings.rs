@@ -2,9 +2,10 @@
 
 use std::{borrow::Cow, collections::BTreeSet};
 
+use serde_json::json;
 use veilsum_cluster::{
     Algorithm, Domain, Indices, OutOfBox, Outcome, Prepared, Recipe, Rows, Scaling,
-    algorithm::{ALGORITHMS, Options},
+    algorithm::ALGORITHMS,
     method::{Candidates, Choice, CurvePoint, Pick, Seeding, Stability},
     pooled,
     random::Stream,
@@ -15,20 +16,13 @@ const D: usize = 6;
 
 fn usual(name: &str, m: f64, epsilon: f64) -> Algorithm {
     let about = ALGORITHMS.iter().find(|about| about.name == name).expect("a method");
-    (about.usual)(&Options {
-        m,
-        epsilon: Some(epsilon),
-        max_rounds: 3,
-        local_steps: Some(1),
-        local_epsilon: 1e-4,
-        powers: false,
-        min_group: 1,
-        finish: 0,
-        anchors: 0,
-        features: (5, 100),
-        similarity: 1.0,
-        bins: 17,
-    })
+    let mut algorithm = serde_json::to_value((about.usual)()).expect("JSON");
+    let once = json!({ "most": 1, "epsilon": 1e-4 });
+    let own = json!({ "m": m, "epsilon": epsilon, "max_rounds": 3, "local": once, "powers": false, "min_rows": 1, "bins": 17 });
+    for (key, value) in own.as_object().expect("parameters") {
+        algorithm[name].as_object_mut().expect("parameters").entry(key).and_modify(|of| *of = value.clone());
+    }
+    serde_json::from_value(algorithm).expect("a method")
 }
 
 fn domain() -> Domain {

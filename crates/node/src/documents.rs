@@ -36,8 +36,8 @@ pub use key::{check_address, load_identity, write_key};
 pub use model::{read_model, rows_of, write_model};
 pub use offered::Offered;
 pub use pinned::{Begun, Changes, Pinned, Standing};
-pub use plan::{edited_plan, load_plan, write_plan};
-pub use plan_keys::PLAN_KEYS;
+pub use plan::{edited_plan, load_plan, with_settings, write_plan};
+pub use plan_keys::{PLAN_KEYS, has_setting};
 pub use roster::{load_roster, load_signed_roster, write_roster};
 pub use rows::{HANDED, HandOver, Handed, Loaded, Reading, RowsFrom, header_of, reading_of, rules_said};
 pub use site::{SitePolicy, keep_policy, load_policy, policy_of};
@@ -110,7 +110,7 @@ pub fn rows_in_memory(federation: &Federation, values: &[f64]) -> Result<Loaded,
 /// # Errors
 /// As [`load_rows`], but for single rows.
 pub fn look_at_columns(columns: &Columns, from: &RowsFrom) -> Result<(Tally, Option<Failure>), Failure> {
-    let (numbers, categorical) = columns.of_plan(|_| USUAL_WEIGHT);
+    let (numbers, categorical) = columns.of_plan();
     let spec = TableSpec {
         columns: numbers.iter().map(|column| column.name.clone()).collect(),
         within: numbers.iter().map(|column| (column.lower, column.upper)).collect(),

@@ -16,7 +16,7 @@
 //! rows that a site could not use stay with that site.
 
 use super::description::Description;
-use super::spec::{Beginning, Iteration, Named, Options, Spec, Traits};
+use super::spec::{Beginning, Iteration, Named, Spec, Traits};
 use super::update::{Fit, Round, Stop, Walls, moved};
 use crate::query::{Bracket, Histogram, MAX_BINS, Missing, Moments};
 use crate::totals_check::{SLACK, check_values, check_weights, plausible_moments};
@@ -55,8 +55,8 @@ impl Named for DescribeSpec {
     const NAME: &'static str = "describe";
     const HELP: &'static str = "Statistics of every column, without clusters";
 
-    fn usual(options: &Options) -> Self {
-        Self { bins: options.bins }
+    fn usual() -> Self {
+        Self { bins: 16 }
     }
 }
 

@@ -27,7 +27,7 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 
-use super::spec::{Beginning, Iteration, Named, Options, Spec, Traits};
+use super::spec::{Beginning, Iteration, Named, Spec, Traits, USUAL_ROUNDS};
 use super::update::{Fit, Round, Stop, Walls, check_rounds, clear, hash, moved};
 use crate::distance::usable_fuzzifier;
 use crate::totals_check::{check_values, check_weights};
@@ -60,8 +60,8 @@ impl Named for FcmSpec {
     const NAME: &'static str = "fcm";
     const HELP: &'static str = "Exact federated fuzzy c-means";
 
-    fn usual(options: &Options) -> Self {
-        Self { m: options.m, epsilon: options.epsilon.unwrap_or(0.005), max_rounds: options.max_rounds }
+    fn usual() -> Self {
+        Self { m: 2.0, epsilon: 0.005, max_rounds: USUAL_ROUNDS }
     }
 }
 

@@ -35,7 +35,7 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 
-use super::spec::{Beginning, Iteration, Named, Options, Spec, Traits};
+use super::spec::{Beginning, Iteration, Named, Spec, Traits};
 use super::update::{Fit, Round, Walls, confined};
 use crate::distance::usable_fuzzifier;
 use crate::offline::features::{Feature, Radius, Rules, merge_pass, usable_params};
@@ -64,10 +64,8 @@ impl Named for FfcfSpec {
     const NAME: &'static str = "ffcf";
     const HELP: &'static str = "Federated fuzzy feature vectors";
 
-    fn usual(options: &Options) -> Self {
-        let (min, max) = options.features;
-        let features = FeatureParams { min, max, tau: options.similarity, m: options.m };
-        Self { m: options.m, features, anchors: options.anchors, merge: false }
+    fn usual() -> Self {
+        Self { m: 2.0, features: FeatureParams { min: 5, max: 100, tau: 1.0, m: 2.0 }, anchors: 0, merge: false }
     }
 }
 

@@ -48,7 +48,7 @@
 //! ```
 
 use super::rounds::{Averaging, Weights};
-use super::spec::{Beginning, Iteration, Named, Options, Spec, Traits};
+use super::spec::{Beginning, Iteration, Named, Spec, Traits, USUAL_ROUNDS};
 use crate::distance::usable_fuzzifier;
 use crate::query::{LocalFuzzy, LocalSteps, Pull};
 use crate::{Centres, Error, Query};
@@ -72,9 +72,8 @@ impl Named for Average1Spec {
     const NAME: &'static str = "ffcm-avg1";
     const HELP: &'static str = "FFCM, weighted mean";
 
-    fn usual(options: &Options) -> Self {
-        let (m, max_rounds, powers) = (options.m, options.max_rounds, options.powers);
-        Self { m, epsilon: options.epsilon.unwrap_or(1e-4), max_rounds, local: options.local(), powers }
+    fn usual() -> Self {
+        Self { m: 2.0, epsilon: 1e-4, max_rounds: USUAL_ROUNDS, local: LocalSteps::TO_CONVERGENCE, powers: true }
     }
 }
 
@@ -120,9 +119,8 @@ impl Named for Average2Spec {
     const ALIASES: &'static [&'static str] = &["fedfcm"];
     const HELP: &'static str = "FFCM, k-means over local centres";
 
-    fn usual(options: &Options) -> Self {
-        let (m, max_rounds) = (options.m, options.max_rounds);
-        Self { m, epsilon: options.epsilon.unwrap_or(1e-4), max_rounds, local: options.local() }
+    fn usual() -> Self {
+        Self { m: 2.0, epsilon: 1e-4, max_rounds: USUAL_ROUNDS, local: LocalSteps::TO_CONVERGENCE }
     }
 }
 

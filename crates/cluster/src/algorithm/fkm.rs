@@ -36,7 +36,7 @@
 
 use super::kmeans::lloyd;
 use super::rounds::{Rounds, Weights};
-use super::spec::{Beginning, Iteration, Named, Options, Spec, Traits};
+use super::spec::{Beginning, Iteration, Named, Spec, Traits, USUAL_ROUNDS};
 use super::update::{Fit, Walls, check_rounds};
 use crate::query::{LocalMeans, LocalSteps};
 use crate::{Centres, Error, Query};
@@ -60,14 +60,8 @@ impl Named for FkmSpec {
     const NAME: &'static str = "fkm";
     const HELP: &'static str = "Federated k-means with weighted alignment";
 
-    fn usual(options: &Options) -> Self {
-        Self {
-            epsilon: options.epsilon.unwrap_or(0.0),
-            max_rounds: options.max_rounds,
-            min_rows: options.min_group,
-            local_steps: options.local_steps.unwrap_or(1),
-            finish: options.finish,
-        }
+    fn usual() -> Self {
+        Self { epsilon: 0.0, max_rounds: USUAL_ROUNDS, min_rows: 2, local_steps: 1, finish: 0 }
     }
 }
 

@@ -34,7 +34,7 @@
 //! ```
 
 use super::rounds::{Averaging, Weights};
-use super::spec::{Beginning, Iteration, Named, Options, Spec, Traits};
+use super::spec::{Beginning, Iteration, Named, Spec, Traits, USUAL_ROUNDS};
 use crate::query::{LocalMeans, LocalSteps};
 use crate::{Centres, Error, Query};
 
@@ -51,8 +51,8 @@ impl Named for KmeansSpec {
     const NAME: &'static str = "kmeans";
     const HELP: &'static str = "Exact federated k-means";
 
-    fn usual(options: &Options) -> Self {
-        Self { epsilon: options.epsilon.unwrap_or(0.0), max_rounds: options.max_rounds }
+    fn usual() -> Self {
+        Self { epsilon: 0.0, max_rounds: USUAL_ROUNDS }
     }
 }
 

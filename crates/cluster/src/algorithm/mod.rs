@@ -17,7 +17,7 @@ use serde::{Deserialize, Serialize};
 
 pub use description::Description;
 pub use fcm::usual_fuzzifier;
-pub use spec::{Beginning, Iteration, Named, Options, Spec, Traits};
+pub use spec::{Beginning, Iteration, Named, Spec, Traits};
 pub(crate) use update::{CLEAR_SHARE, check_rounds, confined};
 pub use update::{Fit, Pulled, Round, Stop, Walls};
 
@@ -33,8 +33,8 @@ pub struct About {
     pub aliases: &'static [&'static str],
     /// One line for people.
     pub help: &'static str,
-    /// Builds it from what somebody wants; what is not said gets the algorithm's own default.
-    pub usual: fn(&Options) -> Algorithm,
+    /// It with its default parameters.
+    pub usual: fn() -> Algorithm,
 }
 
 /// Makes [`Algorithm`] and the registry from the list. The order is that of their numbers on the wire.
@@ -103,7 +103,7 @@ const fn about<S: Named>() -> About
 where
     Algorithm: From<S>,
 {
-    About { name: S::NAME, aliases: S::ALIASES, help: S::HELP, usual: |options| S::usual(options).into() }
+    About { name: S::NAME, aliases: S::ALIASES, help: S::HELP, usual: || S::usual().into() }
 }
 
 impl Algorithm {

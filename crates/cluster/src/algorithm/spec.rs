@@ -1,8 +1,10 @@
 //! What every algorithm says of itself, and the iteration that it begins.
 
 use super::update::{Fit, Stop, Walls};
-use crate::query::LocalSteps;
 use crate::{Centres, Domain, Error, Query};
+
+/// Rounds of a plan that names no number of them.
+pub(super) const USUAL_ROUNDS: u32 = 30;
 
 /// What is known of an algorithm before its parameters are.
 pub trait Named: Sized {
@@ -12,45 +14,8 @@ pub trait Named: Sized {
     const ALIASES: &'static [&'static str] = &[];
     /// One line for people.
     const HELP: &'static str;
-    /// Builds it from what somebody wants; what is not said gets the algorithm's own default.
-    fn usual(options: &Options) -> Self;
-}
-
-/// What somebody who names an algorithm may say of it; each takes what it has.
-#[derive(Debug, Clone, Copy, Default, PartialEq)]
-pub struct Options {
-    /// Fuzzifier, > 1.
-    pub m: f64,
-    /// Stop when the centres move less.
-    pub epsilon: Option<f64>,
-    /// Rounds at most.
-    pub max_rounds: u32,
-    /// A site's own steps in a round; 0 iterates to convergence.
-    pub local_steps: Option<u32>,
-    /// A site's own iteration stops when less than this changes.
-    pub local_epsilon: f64,
-    /// Weights are sums of u^m and not of u.
-    pub powers: bool,
-    /// Rows of a group that a site sends at least.
-    pub min_group: u64,
-    /// Rounds of exact Lloyd afterwards at most.
-    pub finish: u32,
-    /// Shared anchors; 0 for the usual number.
-    pub anchors: u32,
-    /// Feature vectors that a site opens without a test, and holds at most.
-    pub features: (u32, u32),
-    /// Similarity from which two of them are merged.
-    pub similarity: f64,
-    /// Bins of a histogram.
-    pub bins: u32,
-}
-
-impl Options {
-    /// A site's own iteration, by default to convergence: that is 1000 steps at most.
-    pub fn local(&self) -> LocalSteps {
-        let most = self.local_steps.filter(|steps| *steps > 0).unwrap_or(1000);
-        LocalSteps { most, epsilon: self.local_epsilon }
-    }
+    /// With its default parameters: what somebody sets, or follows from other parts of a plan, takes their place in the plan's document.
+    fn usual() -> Self;
 }
 
 /// An algorithm with its parameters.

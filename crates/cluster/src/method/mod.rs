@@ -27,9 +27,7 @@ use crate::profile::Profile;
 use crate::validity::Verdict;
 use crate::{Batch, Centres, Error, Totals, Transform};
 
-pub use crate::algorithm::{
-    ALGORITHMS, About, Algorithm, Description, Fit, Iteration, Options, Pulled, Round, Stop, Walls,
-};
+pub use crate::algorithm::{ALGORITHMS, About, Algorithm, Description, Fit, Iteration, Pulled, Round, Stop, Walls};
 pub use crate::query::Stage;
 pub use crate::scale::inside;
 pub use crate::validity::{DaviesBouldin, Indices};

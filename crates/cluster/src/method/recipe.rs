@@ -340,8 +340,8 @@ impl Recipe {
     /// The question behind [`LocalRange`].
     pub(crate) fn local_choice(&self) -> Option<LocalChoice> {
         let LocalRange { most, starts, seed } = self.range?;
-        let local = LocalSteps { most: 1000, epsilon: 1e-4 };
-        Some(LocalChoice { min: self.clusters.min, most, m: self.judge_m(), local, seed, starts })
+        let (m, local) = (self.judge_m(), LocalSteps::TO_CONVERGENCE);
+        Some(LocalChoice { min: self.clusters.min, most, m, local, seed, starts })
     }
 
     /// Questions of a description: missing values, unless there is noise; counts, sums, second moments.

@@ -281,6 +281,8 @@ impl LocalMeans {
 impl LocalSteps {
     /// One step.
     pub const ONE: Self = Self { most: 1, epsilon: 0.0 };
+    /// As many as there may be, until hardly anything changes.
+    pub const TO_CONVERGENCE: Self = Self { most: MAX_STEPS, epsilon: 1e-4 };
 
     /// 1 to 1000 steps, and a usable epsilon.
     pub(crate) fn check(&self) -> Result<(), Error> {

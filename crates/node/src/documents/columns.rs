@@ -65,9 +65,10 @@ impl Measured {
 }
 
 impl Named {
-    /// As a plan has it, with this weight.
-    pub fn categorical(&self, weight: f64) -> Categorical {
-        Categorical { column: normal(&self.column).into_owned(), categories: self.categories.clone(), weight }
+    /// As a plan has it.
+    pub fn categorical(&self) -> Categorical {
+        let (column, categories) = (normal(&self.column).into_owned(), self.categories.clone());
+        Categorical { column, categories, weight: USUAL_WEIGHT }
     }
 }
 
@@ -78,9 +79,9 @@ impl Columns {
     }
 
     /// All of them, as a plan has them.
-    pub fn of_plan(&self, weight: impl Fn(&str) -> f64) -> (Vec<Column>, Vec<Categorical>) {
+    pub fn of_plan(&self) -> (Vec<Column>, Vec<Categorical>) {
         let numbers = self.numbers.iter().map(Measured::column).collect();
-        (numbers, self.categorical.iter().map(|of| of.categorical(weight(&of.column))).collect())
+        (numbers, self.categorical.iter().map(Named::categorical).collect())
     }
 }
 
@@ -96,7 +97,7 @@ fn parse(path: &Path, text: &str) -> Result<Columns, Failure> {
     let next = "correct it, or ask the coordinator for the file again";
     let refused = |why: String| Failure::input(format!("{}: {why}", path.display()), next);
     let found: Columns = parse_document(path, text, FORMAT, next)?;
-    let (numbers, categorical) = found.of_plan(|_| USUAL_WEIGHT);
+    let (numbers, categorical) = found.of_plan();
     columns::check(&numbers, &categorical).map_err(refused)?;
     if let Some(Column { name, lower, upper }) = numbers.iter().find(|of| of.lower.total_cmp(&of.upper).is_ge()) {
         return Err(refused(format!("the range of the column {name:?}, {lower} to {upper}, has no inside")));
@@ -165,7 +166,7 @@ mod tests {
     #[test]
     fn what_is_wrong_with_columns_is_said() {
         let parsed = |text: &str| parse(Path::new("columns.toml"), text).map_err(|failure| failure.to_string());
-        let (numbers, categorical) = parsed(TEXT).unwrap().of_plan(|_| 1.0);
+        let (numbers, categorical) = parsed(TEXT).unwrap().of_plan();
         assert_eq!((numbers[0].upper, categorical[0].categories.len()), (120.0, 2));
         for (from, to, said) in [
             ("columns/1", "columns/9", "format"),

@@ -6,6 +6,7 @@
 use std::path::Path;
 
 use serde::{Deserialize, Serialize};
+use toml::Table;
 use veilsum_proto::{
     identity::Signature,
     plan::{SignedTerms, Terms},
@@ -15,7 +16,7 @@ use veilsum_proto::{
 
 use super::{
     file::{in_file, parse_document, read_text, refused, text_of},
-    plan_keys::{PLAN_KEYS, commented},
+    plan_keys::{PLAN_KEYS, commented, set},
 };
 use crate::{
     error::Failure,
@@ -39,7 +40,8 @@ struct PlanFile {
     scaling: Scaling,
     out_of_box: OutOfBox,
     judge: Judge,
-    cohort: CohortPart,
+    #[serde(with = "CohortPart")]
+    cohort: Terms,
     method: Recipe,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     sampling: Option<Sampling>,
@@ -51,16 +53,57 @@ struct PlanFile {
     categorical: Vec<Categorical>,
 }
 
+/// The terms as the file has them; what they bind of roster and method is beside them.
 #[derive(Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
+#[serde(remote = "Terms", deny_unknown_fields)]
 struct CohortPart {
-    min_sites: u16,
+    #[serde(skip)]
+    roster: Hash,
+    #[serde(rename = "min_sites")]
+    min_cohort: u16,
     threshold: u16,
     colluders: u16,
     block_size: u16,
     slots: u16,
-    max_rows_per_site: u64,
+    #[serde(rename = "max_rows_per_site")]
+    max_rows: u64,
     min_total_rows: u64,
+    #[serde(skip)]
+    application: Vec<u8>,
+}
+
+impl PlanFile {
+    fn of(work: PlanSpec, SignedTerms { terms, signature }: SignedTerms) -> PlanFile {
+        PlanFile {
+            roster: terms.roster,
+            signature,
+            scaling: work.scaling,
+            out_of_box: work.out_of_box,
+            judge: work.judge,
+            cohort: terms,
+            method: work.recipe,
+            sampling: work.sampling,
+            step_bits: work.step_bits,
+            column: work.columns,
+            categorical: work.categorical,
+        }
+    }
+
+    /// What it says; nothing is checked.
+    fn says(self) -> (PlanSpec, Terms) {
+        let work = PlanSpec {
+            columns: self.column,
+            scaling: self.scaling,
+            out_of_box: self.out_of_box,
+            recipe: self.method,
+            sampling: self.sampling,
+            judge: self.judge,
+            step_bits: self.step_bits,
+            categorical: self.categorical,
+        };
+        let terms = Terms { roster: self.roster, application: work.to_bytes(), ..self.cohort };
+        (work, terms)
+    }
 }
 
 /// Writes a signed plan, whole or not at all.
@@ -68,29 +111,7 @@ struct CohortPart {
 /// # Errors
 /// A [`Failure`] where its method part cannot be read or the file cannot be written.
 pub fn write_plan(path: impl AsRef<Path>, signed: &SignedTerms) -> Result<(), Failure> {
-    let terms = &signed.terms;
-    let work = PlanSpec::from_bytes(&terms.application)?;
-    let file = PlanFile {
-        roster: terms.roster,
-        signature: signed.signature,
-        scaling: work.scaling,
-        out_of_box: work.out_of_box,
-        cohort: CohortPart {
-            min_sites: terms.min_cohort,
-            threshold: terms.threshold,
-            colluders: terms.colluders,
-            block_size: terms.block_size,
-            slots: terms.slots,
-            max_rows_per_site: terms.max_rows,
-            min_total_rows: terms.min_total_rows,
-        },
-        judge: work.judge,
-        method: work.recipe,
-        sampling: work.sampling,
-        step_bits: work.step_bits,
-        column: work.columns,
-        categorical: work.categorical,
-    };
+    let file = PlanFile::of(PlanSpec::from_bytes(&signed.terms.application)?, signed.clone());
     let comment = "# What is computed and under which terms, signed by the coordinator. `veilsum plan check` says what it\n\
                    # means; after a change by hand the coordinator signs it again with `veilsum plan check --sign`.\n";
     Ok(files::write_atomic(path, commented(&text_of(comment, FORMAT, &file)?).as_bytes())?)
@@ -112,6 +133,20 @@ pub fn load_plan(path: impl AsRef<Path>, roster: &Roster) -> Result<Terms, Failu
 pub fn edited_plan(path: impl AsRef<Path>) -> Result<Terms, Failure> {
     let path = path.as_ref();
     Ok(parse(path, &read_text(path, MAX_FILE)?)?.terms)
+}
+
+/// What a plan becomes by settings, each by its name in [`PLAN_KEYS`]: they are put wherever its text has a key of theirs, and that is parsed as
+/// every plan is. Nothing is checked yet.
+///
+/// # Errors
+/// The setting that has no such value, and why.
+pub fn with_settings(work: PlanSpec, terms: Terms, settings: &Table) -> Result<(PlanSpec, Terms), (&str, String)> {
+    let mut file = PlanFile::of(work, SignedTerms { terms, signature: Signature::from_bytes(&[0; 64]) });
+    for (setting, value) in settings {
+        let text = toml::to_string(&file).map_err(|e| (setting.as_str(), e.to_string()))?;
+        file = toml::from_str(&set(&text, setting, value)).map_err(|e| (setting.as_str(), e.message().to_owned()))?;
+    }
+    Ok(file.says())
 }
 
 /// A plan with its signature, which is not checked.
@@ -145,28 +180,8 @@ fn parse(path: &Path, text: &str) -> Result<SignedTerms, Failure> {
             None => failure,
         }
     })?;
-    let work = PlanSpec {
-        columns: file.column,
-        scaling: file.scaling,
-        out_of_box: file.out_of_box,
-        recipe: file.method,
-        sampling: file.sampling,
-        judge: file.judge,
-        step_bits: file.step_bits,
-        categorical: file.categorical,
-    };
+    let signature = file.signature;
+    let (work, terms) = file.says();
     work.check().map_err(|e| in_file(path, e))?;
-    let c = file.cohort;
-    let terms = Terms {
-        roster: file.roster,
-        min_cohort: c.min_sites,
-        threshold: c.threshold,
-        colluders: c.colluders,
-        block_size: c.block_size,
-        slots: c.slots,
-        max_rows: c.max_rows_per_site,
-        min_total_rows: c.min_total_rows,
-        application: work.to_bytes(),
-    };
-    Ok(SignedTerms { terms, signature: file.signature })
+    Ok(SignedTerms { terms, signature })
 }

@@ -52,18 +52,39 @@ pub const PLAN_KEYS: &[(&str, &str, &str)] = &[
     ("", "column.lower", "The public range of a column, known before any row is read"),
 ];
 
+/// The lines of a document, each with the key that it sets: the first one that ends its path.
+fn lines(text: &str) -> impl Iterator<Item = (Option<usize>, &str)> {
+    let mut table = "";
+    text.lines().map(move |line| {
+        if line.starts_with('[') {
+            table = line.trim_matches(['[', ']']);
+        }
+        let path = line.split_once(" = ").map_or(String::new(), |(key, _)| format!(".{table}.{key}"));
+        let ends = |end: &str| !end.is_empty() && path.ends_with(&format!(".{end}"));
+        (PLAN_KEYS.iter().position(|(_, end, _)| ends(end)), line)
+    })
+}
+
+/// Whether a plan's text, or a part of it, has a key of this setting.
+pub fn has_setting(text: &str, setting: &str) -> bool {
+    lines(text).any(|(known, _)| known.is_some_and(|known| PLAN_KEYS[known].0 == setting))
+}
+
+/// The text with this value wherever it has a key of the setting.
+pub(super) fn set(text: &str, setting: &str, value: &toml::Value) -> String {
+    let put = |(known, line): (Option<usize>, &str)| match (known, line.split_once(" = ")) {
+        (Some(known), Some((key, _))) if PLAN_KEYS[known].0 == setting => format!("{key} = {value}\n"),
+        _ => format!("{line}\n"),
+    };
+    lines(text).map(put).collect()
+}
+
 /// A plan's text with its sentence above the first place of every key that has one.
 pub(super) fn commented(text: &str) -> String {
-    let (mut with, mut table, mut said) = (String::new(), String::new(), vec![false; PLAN_KEYS.len()]);
-    for line in text.lines() {
-        if line.starts_with('[') {
-            table = line.trim_matches(['[', ']']).to_owned();
-        } else if let Some((key, _)) = line.split_once(" = ") {
-            let path = format!(".{table}.{key}");
-            let known = PLAN_KEYS.iter().position(|(_, end, _)| !end.is_empty() && path.ends_with(&format!(".{end}")));
-            if let Some(known) = known.filter(|known| !std::mem::replace(&mut said[*known], true)) {
-                with += &format!("# {}\n", PLAN_KEYS[known].2);
-            }
+    let (mut with, mut said) = (String::new(), vec![false; PLAN_KEYS.len()]);
+    for (known, line) in lines(text) {
+        if let Some(known) = known.filter(|known| !std::mem::replace(&mut said[*known], true)) {
+            with += &format!("# {}\n", PLAN_KEYS[known].2);
         }
         with += &format!("{line}\n");
     }

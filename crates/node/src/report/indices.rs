@@ -2,7 +2,7 @@
 
 use veilsum_charts::{Chart, Plot};
 use veilsum_cluster::{
-    algorithm::{ALGORITHMS, Options},
+    algorithm::ALGORITHMS,
     evenly,
     method::{CurvePoint, choice::elbow},
 };
@@ -77,7 +77,7 @@ pub(super) fn shown(told: &Told) -> Vec<(String, String, String)> {
 /// Whether a method, if it is one, has a fuzzifier.
 pub(super) fn has_fuzzifier(method: &str) -> bool {
     let about = ALGORITHMS.iter().find(|about| about.name == method);
-    about.is_none_or(|about| (about.usual)(&Options::default()).traits().fuzzifier.is_some())
+    about.is_none_or(|about| (about.usual)().traits().fuzzifier.is_some())
 }
 
 /// An index is better than that of rows without groups if it is by more than this.
