@@ -54,9 +54,8 @@ fn a_federation_with_noise() {
     assert!(summary.contains("while no site has more rows") && summary.contains("must not come from the rows"));
     assert!(summary.contains("differentially private") && summary.contains("counts are noisy"), "{summary}");
     assert!(summary.contains("a row that cannot be used") && summary.contains("is left out"), "{summary}");
-    // The last round clips.
     let meaning = &result.errors.as_ref().expect("errors").meaning;
-    says(meaning, &["of the noise alone", "shrinks as rows or the budget grow"]);
+    says(meaning, &["of noise and sampling", "clip and preparation are in it"]);
     let document = veilsum_node::report::document(result, None);
     assert_eq!(document["privacy"]["rho"], privacy.rho);
     let read: RunResult = serde_json::from_value(document.clone()).expect("what is written can be read");

@@ -93,21 +93,25 @@ pub fn of(recipe: &Recipe, domain: &Domain, names: &[String], outcome: &Outcome)
 const TOGETHER: f64 = 0.3;
 /// Noise is above the forecast if a centre's errors are so many times as large.
 const ABOVE: f64 = 3.0;
-/// A cluster drowns if two standard errors of what it holds are more than it holds.
+/// A cluster drowns if two errors of what it holds are more than it holds.
 const DROWNED: f64 = 2.0;
 
-/// What there is to doubt about noisy centres, from released numbers alone: `errors` are theirs (K x d) and `forecast` what was forecast of
-/// them, both as parts of a column's range; `mass` are the standard errors of the masses.
+/// What there is to doubt about noisy centres, from released numbers alone: `errors` are what noise alone moves them (K x d) and `forecast`
+/// what was forecast of that, both as parts of a column's range; `held` are the errors of the masses, or of the sizes of hard methods.
 pub fn under_noise(
     domain: &Domain,
     outcome: &Outcome,
     errors: &[Vec<f64>],
-    mass: &[Option<f64>],
+    held: &[Option<f64>],
     forecast: f64,
 ) -> Vec<Warning> {
     let (Some(centres), k) = (in_questions(outcome), outcome.centres.k()) else { return Vec::new() };
     let mut found = Vec::new();
-    let spread = (outcome.objective_per_row.max(0.0) * (k as f64).powf(outcome.m - 1.0)).sqrt();
+    let clusters = &outcome.clusters;
+    let hard = clusters.mass.iter().all(Option::is_none);
+    // Shared alike, memberships to the power of m add up to so little of a row.
+    let shared = if hard { 1.0 } else { (k as f64).powf(outcome.m - 1.0) };
+    let spread = (outcome.objective_per_row.max(0.0) * shared).sqrt();
     let gap = mechanism::gap(&centres, domain);
     if k > 1 && spread.is_finite() && gap < TOGETHER * spread {
         let text = format!(
@@ -125,7 +129,7 @@ pub fn under_noise(
     let own = (all.iter().map(|error| error * error).sum::<f64>() / all.len().max(1) as f64).sqrt();
     if own.is_nan() || own > ABOVE * forecast {
         let text = format!(
-            "the standard errors of the centres are {:.1} % of a range, and {:.1} % were forecast for clear, round clusters: these rows have none \
+            "noise moves the centres by {:.1} % of a range, and {:.1} % were forecast for clear, round clusters: these rows have none \
              that this noise leaves to be seen. More rows, a larger rho or a smaller K may do",
             100.0 * own,
             100.0 * forecast
@@ -136,16 +140,15 @@ pub fn under_noise(
             [("error", own), ("forecast", forecast), ("threshold", ABOVE)],
         ));
     }
-    let drowned = outcome
-        .clusters
-        .mass
-        .iter()
-        .zip(mass)
-        .filter(|(held, error)| held.zip(**error).is_some_and(|(held, error)| held < DROWNED * error));
-    let drowned = drowned.count();
+    let sizes = || clusters.sizes.iter().map(|size| size.map(|size| size as f64)).collect();
+    let holds = if hard { sizes() } else { clusters.mass.clone() };
+    let less = |(holds, error): &(&Option<f64>, &Option<f64>)| {
+        holds.zip(**error).is_some_and(|(x, error)| x < DROWNED * error)
+    };
+    let drowned = holds.iter().zip(held).filter(less).count();
     if drowned > 0 {
         let text = format!(
-            "{drowned} of {k} clusters hold less than two standard errors of it: a smaller K, more rows or a larger rho may do"
+            "{drowned} of {k} clusters hold less than two errors of it: a smaller K, more rows or a larger rho may do"
         );
         found.push(Warning::new("cluster-drowned", text, [("drowned", drowned as f64), ("threshold", DROWNED)]));
     }

@@ -153,12 +153,12 @@ pub struct Shares {
     /// K lists of one share for each category, which add up to 1 but for noise and rounding.
     pub shares: Vec<Vec<f64>>,
     /// The category with the largest share of each cluster, K: the first of equals. Under noise `null` where the largest share is
-    /// not two standard errors above the next.
+    /// not two errors above the next.
     pub mode: Vec<Option<String>>,
 }
 
 impl Shares {
-    /// Of centres in original units, and their standard errors where there is noise, both K x d.
+    /// Of centres in original units, and their errors where there is noise, both K x d.
     pub fn of(
         columns: &[Column],
         categorical: &[Categorical],

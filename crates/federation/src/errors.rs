@@ -1,6 +1,6 @@
-//! The standard errors of a noisy result, and which of its numbers cannot be told from noise.
+//! What the numbers of a noisy result may be off, and which of them cannot be told from noise.
 
-use std::borrow::Cow;
+use std::{borrow::Cow, collections::BTreeMap};
 
 use serde::{Deserialize, Serialize};
 use veilsum_cluster::{
@@ -10,22 +10,21 @@ use veilsum_cluster::{
 
 use crate::{description::Description, near, plan::PlanSpec, question::Shared};
 
-/// Beyond this part of a number its standard error leaves nothing of it.
+/// Beyond this part of a number its error leaves nothing of it.
 const DROWNED: f64 = 1.0 / 3.0;
+/// What is counted or added up is a number from so many errors on; less is said to be below the end of its interval.
+const COUNTS: f64 = 2.0;
 
-/// What the errors are where rows pull as far as they lie.
-const OF_NOISE: &str = "standard error of the noise alone, by repeating the plan's noise over made-up rows: the value of the same \
-                        rounds without noise lies within two of them in 92 to 98 of 100 runs";
+/// What the errors are of clusters.
+const OF_ALL: &str = "half of a 95 % interval of noise and sampling: two of them hold what the plain method gives over all rows of which \
+                      these are a sample, in about 95 of 100 runs. The plan's preparation, first centres, rounds and noise are repeated over \
+                      samples of rows made up from this result, so clip and preparation are in it as far as such rows show them; that \
+                      another start may lead to other clusters is not";
 /// What they are of a description.
-const OF_TOTALS: &str =
-    "standard error of the noise alone, by repeating the plan's noise over totals that are those of this description";
-/// What they are where later rounds clip that.
-const CLIPPED: &str = "standard error of the noise alone, by repeating the plan's noise over made-up rows: the value of the same \
-                       rounds without noise lies within two of them in 92 to 98 of 100 runs. These rounds clip how far a row pulls a \
-                       centre, so that value is not that of the plain method: the difference is not in the standard errors. It \
-                       shrinks as rows or the budget grow, since a row may then pull farther";
+const OF_TOTALS: &str = "half of a 95 % interval of the noise alone, by repeating the plan's noise over totals that are those of this \
+                         description; of another sample of rows it says nothing";
 
-/// Standard errors of a result under noise, beside its numbers; `null` where none could be computed. They are of the noise alone.
+/// What the numbers of a result under noise may be off, beside them; `null` where nobody knows.
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
 #[serde(default)]
 pub struct ResultErrors {
@@ -37,7 +36,9 @@ pub struct ResultErrors {
     /// Of `centres_box`, K x d.
     #[serde(deserialize_with = "near::rows")]
     pub centres_box: Vec<Vec<f64>>,
-    /// Of `mass`.
+    /// Of `sizes`, of hard methods.
+    pub sizes: Vec<Option<f64>>,
+    /// Of `mass`, of fuzzy ones.
     pub mass: Vec<Option<f64>>,
     /// Of `n_total`.
     pub n_total: Option<f64>,
@@ -52,10 +53,32 @@ pub struct ResultErrors {
     /// Of every number of `description`, in its place.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub description: Option<Description>,
-    /// Numbers that are not distinguishable from noise, as JSON pointers (RFC 6901); they stand as `null` in the result. Their
-    /// standard error exceeds a third of the number; for a coordinate of a centre, which has no zero of its own, a third of the
-    /// least distance between two centres.
+    /// The part that is noise: how far off the same rounds without noise are, over the same rows.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub noise: Option<OfNoise>,
+    /// What is counted or added up and lies below two errors, as JSON pointers (RFC 6901), with the upper end of its interval; it stands as
+    /// `null` in the result.
+    pub below: BTreeMap<String, f64>,
+    /// Numbers that are not distinguishable from noise, as JSON pointers; they stand as `null` in the result. They are those of `below`;
+    /// indices whose error exceeds a third of them; and coordinates of centres, which have no zero of their own, whose error by noise
+    /// exceeds a third of the least distance between two centres.
     pub not_distinguishable_from_noise: Vec<String>,
+}
+
+/// The part of the errors that is noise.
+#[derive(Debug, Clone, Default, Serialize, Deserialize)]
+#[serde(default)]
+pub struct OfNoise {
+    /// Of `centres`, K x d, original units.
+    #[serde(deserialize_with = "near::rows")]
+    pub centres: Vec<Vec<f64>>,
+    /// Of `centres_box`, K x d.
+    #[serde(deserialize_with = "near::rows")]
+    pub centres_box: Vec<Vec<f64>>,
+    /// Of `sizes`.
+    pub sizes: Vec<Option<f64>>,
+    /// Of `mass`.
+    pub mass: Vec<Option<f64>>,
 }
 
 impl ResultErrors {
@@ -76,54 +99,87 @@ impl ResultErrors {
             return Self::of_description(&domain, Description::of(work, found).ok()?.errors(&repeats.ok()?));
         }
         let found = mechanism::errors(&work.recipe, &domain, outcome, excess).ok()??;
-        let of_rows = if counted.is_some() { shared.levels.of_count().deviation * excess } else { found.rows };
+        let (whole, noise) = (&found.whole, &found.noise);
+        let of_rows = if counted.is_some() { shared.levels.of_count().deviation * excess } else { whole.rows };
         let d = domain.columns();
-        let scaled = |to: &dyn Fn(usize) -> f64| -> Vec<Vec<f64>> {
+        let scaled = |centres: &[f64], to: &dyn Fn(usize) -> f64| -> Vec<Vec<f64>> {
             let row = |row: &[f64]| row.iter().enumerate().map(|(column, error)| error * to(column)).collect();
-            found.centres.chunks_exact(d).map(row).collect()
+            centres.chunks_exact(d).map(row).collect()
         };
         let working = |column| {
             let (low, high) = domain.working_interval(column);
             high - low
         };
+        let units = |column| (domain.upper()[column] - domain.lower()[column]) / working(column);
+        let parts = |column| 1.0 / working(column);
         // Each with its place and its error; a coordinate counts as large as the least distance between two centres.
         let gap = mechanism::gap(&outcome.centres, &domain);
-        let coordinates = found.centres.iter().enumerate().flat_map(|(i, error)| {
+        let coordinates = noise.centres.iter().enumerate().flat_map(|(i, error)| {
             ["centres", "centres_box"].map(|name| (format!("/{name}/{}/{}", i / d, i % d), Some(gap), *error))
         });
-        let masses = outcome.clusters.mass.iter().zip(&found.mass).enumerate();
-        let masses = masses.map(|(i, (mass, error))| (format!("/mass/{i}"), *mass, *error));
         let (n_total, indices) = (counted.or(outcome.n_total).map(|n| n as f64), &outcome.indices);
-        let alone = [
-            ("/n_total", n_total, of_rows),
-            ("/objective", Some(outcome.objective), found.objective),
-            ("/objective_per_row", Some(outcome.objective_per_row), found.objective_per_row),
-            ("/indices/fuzzy_davies_bouldin", indices.fuzzy_davies_bouldin, found.fuzzy_davies_bouldin),
-            ("/indices/xie_beni", indices.xie_beni, found.xie_beni),
+        let fuzzy_and_xie_beni = [
+            ("/indices/fuzzy_davies_bouldin", indices.fuzzy_davies_bouldin, whole.fuzzy_davies_bouldin),
+            ("/indices/xie_beni", indices.xie_beni, whole.xie_beni),
         ];
-        let alone = alone.map(|(name, value, error)| (name.to_owned(), value, error));
+        let named = |(name, value, error): (&str, Option<f64>, f64)| (name.to_owned(), value, error);
         // What was not asked for is no number anyway.
-        let hidden = coordinates.chain(masses).chain(alone).filter_map(|(name, value, error)| {
+        let hidden = coordinates.chain(fuzzy_and_xie_beni.map(named)).filter_map(|(name, value, error)| {
             value.filter(|value| value.is_finite() && drowned(*value, error)).map(|_| name)
         });
-        // The points of a curve have no standard errors; what the noise of their own totals drowns is no number either.
-        let of_objective = |k: u32| {
-            let centres = Centres::new(k as usize, d, vec![0.0; k as usize * d]).ok()?;
+        let hard = work.recipe.algorithm.traits().fuzzifier.is_none();
+        let sizes: Vec<_> = outcome.clusters.sizes.iter().map(|size| size.map(|size| size as f64)).collect();
+        let held = if hard { (&sizes, "sizes") } else { (&outcome.clusters.mass, "mass") };
+        let each = held.0.iter().zip(&whole.held).enumerate();
+        let added_up = each.map(|(i, (value, error))| (format!("/{}/{i}", held.1), *value, *error)).chain(
+            [
+                ("/n_total", n_total, of_rows),
+                ("/objective", Some(outcome.objective), whole.objective),
+                ("/objective_per_row", Some(outcome.objective_per_row), whole.objective_per_row),
+            ]
+            .map(named),
+        );
+        let few = |(_, value, error): &(String, Option<f64>, f64)| {
+            value.is_some_and(|value| value.is_finite() && value < COUNTS * error)
+        };
+        let below: Vec<(String, Option<f64>, f64)> = added_up.filter(few).collect();
+        // The points of a curve have no errors; what the noise of their own totals drowns is no number either.
+        let of_objective = |point: &CurvePoint| {
+            let k = point.k as usize;
+            if hard {
+                let radius = (point.objective? / n_total?.max(1.0)).sqrt();
+                let clip = shared.levels.pull(u32::MAX, k, Some(radius));
+                return Some(shared.levels.of_round(clip)[2].deviation * excess);
+            }
+            let centres = Centres::new(k, d, vec![0.0; k * d]).ok()?;
             let levels = shared.levels.of(&Query::fuzzy_validation(centres, outcome.m), &domain)?;
             levels.last().map(|level| level.deviation * excess)
         };
+        let hidden = hidden.chain(below.iter().map(|(name, ..)| name.clone()));
         let hidden = hidden.chain(drowned_points(&outcome.curve, of_objective)).collect();
+        let of_held = |held: &[f64], hard_ones: bool| -> Vec<Option<f64>> {
+            held.iter().map(|error| Some(*error).filter(|_| hard == hard_ones)).collect()
+        };
+        let end = |(name, value, error): (String, Option<f64>, f64)| Some((name, value? + COUNTS * error));
         Some(ResultErrors {
-            meaning: if work.recipe.clips() { CLIPPED } else { OF_NOISE }.into(),
-            centres: scaled(&|column| (domain.upper()[column] - domain.lower()[column]) / working(column)),
-            centres_box: scaled(&|column| 1.0 / working(column)),
-            mass: found.mass.iter().copied().map(Some).collect(),
+            meaning: OF_ALL.into(),
+            centres: scaled(&whole.centres, &units),
+            centres_box: scaled(&whole.centres, &parts),
+            sizes: of_held(&whole.held, true),
+            mass: of_held(&whole.held, false),
             n_total: Some(of_rows),
-            objective: Some(found.objective),
-            objective_per_row: Some(found.objective_per_row),
-            fuzzy_davies_bouldin: Some(found.fuzzy_davies_bouldin),
-            xie_beni: Some(found.xie_beni),
+            objective: Some(whole.objective),
+            objective_per_row: Some(whole.objective_per_row),
+            fuzzy_davies_bouldin: Some(whole.fuzzy_davies_bouldin),
+            xie_beni: Some(whole.xie_beni),
             description: None,
+            noise: Some(OfNoise {
+                centres: scaled(&noise.centres, &units),
+                centres_box: scaled(&noise.centres, &parts),
+                sizes: of_held(&noise.held, true),
+                mass: of_held(&noise.held, false),
+            }),
+            below: below.into_iter().filter_map(end).filter(|(_, end)| end.is_finite()).collect(),
             not_distinguishable_from_noise: hidden,
         })
     }
@@ -146,10 +202,10 @@ impl ResultErrors {
     }
 }
 
-/// What noise drowns in a curve over K, given the deviation of the objective's noise at each K.
-fn drowned_points(curve: &[CurvePoint], of_objective: impl Fn(u32) -> Option<f64>) -> Vec<String> {
-    let error = |k: u32| of_objective(k).unwrap_or(f64::INFINITY);
-    let hidden = |point: &CurvePoint| point.objective.is_some_and(|objective| drowned(objective, error(point.k)));
+/// What noise drowns in a curve over K, given the deviation of the objective's noise at each point.
+fn drowned_points(curve: &[CurvePoint], of_objective: impl Fn(&CurvePoint) -> Option<f64>) -> Vec<String> {
+    let error = |point: &CurvePoint| of_objective(point).unwrap_or(f64::INFINITY);
+    let hidden = |point: &CurvePoint| point.objective.is_some_and(|objective| drowned(objective, error(point)));
     let points = curve.iter().enumerate().filter(|(_, point)| hidden(point));
     points.flat_map(|(at, _)| ["objective", "indices/xie_beni"].map(|name| format!("/curve/{at}/{name}"))).collect()
 }
@@ -168,7 +224,7 @@ mod tests {
     fn points_of_a_curve_that_noise_drowns_are_no_numbers() {
         let point = |k, objective| CurvePoint { k, objective: Some(objective), ..CurvePoint::default() };
         let curve = [point(2, 90.0), point(3, f64::MIN_POSITIVE), point(4, 31.0)];
-        let found = drowned_points(&curve, |k| Some(24.0 / f64::from(k)));
+        let found = drowned_points(&curve, |point| Some(24.0 / f64::from(point.k)));
         assert_eq!(found, ["/curve/1/objective", "/curve/1/indices/xie_beni"]);
         assert_eq!(drowned_points(&curve, |_| None).len(), 6, "noise of which nothing is known");
     }

@@ -164,7 +164,7 @@ pub struct RunResult {
     /// The differential privacy that the run promises, if it does: then masses, counts and indices are noisy too.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub privacy: Option<Privacy>,
-    /// The standard errors of the noisy numbers, and which of these [`errors`](crate::errors) drown.
+    /// What the noisy numbers may be off, and which of these [`errors`](crate::errors) drown.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub errors: Option<ResultErrors>,
     /// What a reader should know before using the numbers.
@@ -269,9 +269,12 @@ impl RunResult {
         let mut findings = warnings::of(&work.recipe, &work.domain()?, &columns, outcome);
         // Why such a run has not converged is said already.
         findings.retain(|finding| ended_early.is_none() || finding.name != "not-converged");
-        if let (Some(errors), Some(privacy)) = (errors.as_ref().filter(|_| description.is_none()), &privacy) {
+        if let (Some(errors), Some(privacy)) = (&errors, &privacy)
+            && let Some(noise) = &errors.noise
+        {
             let (domain, of_forecast) = (work.domain()?, privacy.predicted_error.unwrap_or(f64::INFINITY));
-            findings.extend(warnings::under_noise(&domain, outcome, &errors.centres_box, &errors.mass, of_forecast));
+            let held = if errors.mass.iter().all(Option::is_none) { &errors.sizes } else { &errors.mass };
+            findings.extend(warnings::under_noise(&domain, outcome, &noise.centres_box, held, of_forecast));
         }
         let gone = (0..roster.sites.len() as u16).map(|site| (site, roster.name_of(PartyId::Site(site))));
         let named = |name: &String| {

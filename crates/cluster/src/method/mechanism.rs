@@ -2,12 +2,13 @@
 //! bootstrap, Efron & Tibshirani 1993, chapter 6; under differential privacy Ferrando, Wang & Sheldon 2022).
 //!
 //! Two things follow. [`forecast`] says before a run how far off the centres will be and whether a cluster is lost. [`errors`]
-//! gives every number of a noisy result a standard error: rows are made up that have the released centres, masses and objective, and the rounds
-//! and the validation are repeated over them with fresh noise of the known scale. So the errors see how noise of one round
-//! moves the next, the floors of [NOI-7], and the ratios in the indices. All of it is post-processing of the plan and of noisy
-//! totals, and costs no privacy.
+//! gives every number of a noisy result an interval: rows are made up that have the released centres, rows of clusters and squares,
+//! samples of them are drawn, and preparation, rounds and validation are repeated over each with fresh noise of the known scale. What
+//! they are compared with is the plain method over all made-up rows. So the errors see how noise of one round moves the next, the
+//! floors of [NOI-7], the clip, the ratios in the indices, and that other rows of the same kind would have given another result. All
+//! of it is post-processing of the plan and of noisy totals, and costs no privacy.
 //!
-//! It fails where rows are no such clusters at all: the made-up ones are isotropic, of one deviation.
+//! It fails where rows are no such clusters at all: the made-up ones are symmetric and have the same deviations in all clusters.
 
 mod describe;
 mod forecast;
@@ -15,18 +16,21 @@ mod forecast;
 pub use describe::descriptions;
 pub use forecast::{Forecast, KEPT, USEFUL, forecast};
 
+use std::collections::HashSet;
+
 use super::dp::{Noisy, spread};
+use super::prepare::{Preparing, Scale};
 use super::recipe::{Recipe, Seeding};
-use super::seed::{CandidateSearch, Candidates, SeedPoints};
-use crate::algorithm::{Fit, Iteration, Walls};
+use super::seed::{CandidateSearch, Candidates, MARGINS, SeedPoints};
+use crate::algorithm::{Fit, Iteration, Pulled, Walls, confined};
 use crate::privacy::{Levels, settled};
 use crate::query::Shifts;
 use crate::random::Stream;
 use crate::validity::{Geometry, Verdict};
-use crate::{Centres, Domain, Error, Outcome, Query, Transform, distance};
+use crate::{Centres, Domain, Error, Outcome, Query, Rows, Transform, distance};
 
-/// Repetitions for the errors: the 95 % quantile of so many is off by 1.1 percentage points.
-const REPETITIONS: usize = 400;
+/// Repetitions for the errors: the 95 % quantile of so many is off by 1.5 percentage points.
+const REPETITIONS: usize = 200;
 /// Made-up points of all clusters together, each of them for many rows; and of one cluster at least.
 const POINTS: usize = 240;
 const POINTS_EACH: usize = 8;
@@ -36,14 +40,30 @@ const LAST_ROUNDS: u32 = 15;
 /// deviations apart (`what_is_forecast_is_found`) the one whose forecast is in the middle.
 const APART: f64 = 5.4;
 
-/// Standard errors of a noisy result: half of what 95 of 100 repetitions stay within, so that two of them hold the noise-free
-/// value in 95 % (`noise_errors`). The noise-free value is what the same plan without noise gives on the same rows.
+/// Rounds of the plain method over made-up rows at most; it rests when centres move less than this part of their least distance.
+const PLAIN_ROUNDS: u32 = 60;
+const AT_REST: f64 = 1e-4;
+/// Distances of a column that the first centres of a repetition take at most: all of them a second or two.
+const MOST_SEEDING: u64 = 2_000_000;
+/// Steps that bring made-up rows to the released totals.
+const FITTING: usize = 40;
+
+/// What a noisy result may be off: of every number half of what 95 of 100 repetitions stay within.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Errors {
+    /// From what the plain method gives over all rows of which those of the run are a sample (`intervals_hold_the_population`).
+    pub whole: Numbers,
+    /// By noise alone: from what the same plan without noise gives on the same rows (`noise_errors`).
+    pub noise: Numbers,
+}
+
+/// Errors of the numbers of a result.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Numbers {
     /// Of the centres, K x d, working units.
     pub centres: Vec<f64>,
-    /// Of the masses, K.
-    pub mass: Vec<f64>,
+    /// Of what clusters hold, K: memberships of fuzzy methods, rows of hard ones.
+    pub held: Vec<f64>,
     /// Of N as the sum of memberships.
     pub rows: f64,
     /// Of the objective.
@@ -62,6 +82,24 @@ struct Cloud {
     points: Vec<f64>,
     /// Rows behind each point, P.
     weights: Vec<f64>,
+}
+
+impl Cloud {
+    /// Another sample of as many rows, `part` as far off: rows behind points are as good as Poisson numbers that add up to as many.
+    fn sampled(&self, part: f64, stream: &mut Stream) -> Cloud {
+        let mut draw = |w: &f64| {
+            let spread = (part * part / w.max(f64::MIN_POSITIVE)).ln_1p();
+            w * (spread.sqrt() * stream.normal_pair()[0] - spread / 2.0).exp()
+        };
+        let drawn: Vec<f64> = self.weights.iter().map(&mut draw).collect();
+        let as_many = self.weights.iter().sum::<f64>() / drawn.iter().sum::<f64>();
+        Cloud { points: self.points.clone(), weights: drawn.iter().map(|w| w * as_many).collect() }
+    }
+
+    /// The same rows behind points elsewhere.
+    fn at(&self, points: Vec<f64>) -> Cloud {
+        Cloud { points, weights: self.weights.clone() }
+    }
 }
 
 /// Round points of mean 0 and deviation 1 in every column, the same number for every cluster, each with its mirror image.
@@ -84,12 +122,14 @@ impl Shape {
         Self { normal: half.iter().copied().chain(half.iter().map(|z| -z)).collect(), each }
     }
 
-    /// Clusters at `centres`, of so many rows each, of this deviation, cut off at the box.
-    fn cloud(&self, centres: &Centres, rows: &[f64], deviation: f64, domain: &Domain) -> Cloud {
+    /// Clusters at `centres`, of so many rows each, of this deviation times how wide columns are, cut off at the box.
+    fn cloud(&self, centres: &Centres, rows: &[f64], wide: &[f64], deviation: f64, domain: &Domain) -> Cloud {
         let d = centres.columns();
         let walls: Vec<(f64, f64)> = (0..d).map(|column| domain.working_interval(column)).collect();
         let around = |centre: &[f64]| -> Vec<f64> {
-            let place = |(i, z): (usize, &f64)| (centre[i % d] + deviation * z).clamp(walls[i % d].0, walls[i % d].1);
+            let place = |(i, z): (usize, &f64)| {
+                (centre[i % d] + deviation * wide[i % d] * z).clamp(walls[i % d].0, walls[i % d].1)
+            };
             self.normal.iter().enumerate().map(place).collect()
         };
         let behind = |n: &f64| std::iter::repeat_n(n / self.each as f64, self.each);
@@ -243,41 +283,88 @@ impl<'a> Mechanism<'a> {
         }
     }
 
-    /// Made-up rows with these centres and masses whose rows lie as far from them as the rounds told: the rows are raked and the
-    /// deviation is scaled until the totals of the cloud are the released ones. The objective tells how far where no round was
-    /// around the centres; it is one total whose noise may be as large as itself, and errors scale with the deviation. The plan's rows,
-    /// shared alike, stand for masses that were not asked for.
-    fn fitted(&self, outcome: &Outcome) -> Cloud {
-        let (centres, k) = (&outcome.centres, outcome.centres.k());
-        let shape = Shape::new(k, centres.columns());
+    /// Made-up rows with these centres (units of the rounds) and rows of clusters that lie as far from them as the rounds told: the rows
+    /// are raked and the deviations are scaled until the totals of the cloud are the released ones. The objective tells how far where
+    /// no round was around the centres; it is one total whose noise may be as large as itself, and errors scale with the deviation. The
+    /// plan's rows, shared alike, stand for what was not asked.
+    fn fitted(&self, outcome: &Outcome, centres: &Centres) -> Cloud {
+        let (k, d) = (centres.k(), centres.columns());
+        let shape = Shape::new(k, d);
         let gap = gap(centres, self.domain);
         let floor = self.levels.of_round(1.0)[0].deviation * self.excess;
         let alike = self.levels.noise().expected_rows as f64 / k as f64;
-        let wanted: Vec<f64> = outcome.clusters.mass.iter().map(|mass| mass.unwrap_or(alike).max(floor)).collect();
-        let (mut rows, mut deviation) = (wanted.clone(), deviation(centres, self.domain));
-        let mut cloud = shape.cloud(centres, &rows, deviation, self.domain);
-        for _ in 0..20 {
-            let found = self.held(&cloud, centres);
+        let hard =
+            outcome.pulled.as_ref().filter(|_| self.is_hard()).map(|pulled| pulled.weights.iter().copied().map(Some));
+        let told = hard.map_or_else(|| outcome.clusters.mass.clone(), Iterator::collect);
+        let wanted: Vec<f64> = told.iter().map(|held| held.unwrap_or(alike).max(floor)).collect();
+        let wide = self.wide(outcome, centres, &wanted);
+        let (mut rows, mut deviation, mut places) = (wanted.clone(), deviation(centres, self.domain), centres.clone());
+        let mut made = shape.cloud(&places, &rows, &wide, deviation, self.domain);
+        let clip = outcome.pulled.as_ref().map_or(f64::INFINITY, |pulled| pulled.clip);
+        for _ in 0..FITTING {
+            let found = self.held(&made, centres);
             for ((n, found), wanted) in rows.iter_mut().zip(&found).zip(&wanted) {
                 *n *= (wanted / found.max(f64::MIN_POSITIVE)).clamp(0.25, 4.0);
             }
+            let sums = self.shifts(&made, &self.around(centres, clip));
             let square = match &outcome.pulled {
-                Some(pulled) => pulled.square / self.square(&cloud, centres, pulled.clip),
+                Some(pulled) => pulled.square * sums[..k].iter().sum::<f64>().max(1.0) / sums[sums.len() - 1],
                 None => outcome.objective / found[k],
             };
             if square.is_finite() {
                 deviation = (deviation * square.max(0.0).sqrt().clamp(0.5, 2.0)).clamp(gap / 50.0, gap);
             }
-            cloud = shape.cloud(centres, &rows, deviation, self.domain);
+            // The centres are to rest where they are.
+            let moved = places.as_slice().iter().enumerate().map(|(i, x)| x - sums[k + i] / sums[i / d].max(1.0));
+            places = confined(&Centres::finite(d, &moved.collect::<Vec<_>>()), self.domain);
+            made = shape.cloud(&places, &rows, &wide, deviation, self.domain);
         }
-        cloud
+        made
     }
 
-    /// Masses and objective of a cloud, K + 1.
+    /// How wide clusters are in every column, root mean square 1: what the deviations of whole columns leave beside those of the
+    /// centres. They come from noisy counts in bins; the less these tell, the more columns are taken to be alike.
+    fn wide(&self, outcome: &Outcome, centres: &Centres, rows: &[f64]) -> Vec<f64> {
+        let Some(deviations) = &outcome.deviations else { return vec![1.0; centres.columns()] };
+        let (all, query) = (rows.iter().sum::<f64>(), Query::from(MARGINS));
+        let noise = self.levels.of(&query, self.domain).map_or(0.0, |levels| levels[0].deviation * self.excess);
+        let within = |(column, deviation): (usize, &f64)| {
+            let (low, high) = self.domain.working_interval(column);
+            let mean_of = |of: &dyn Fn(f64) -> f64| {
+                centres.rows().zip(rows).map(|(centre, rows)| rows * of(centre[column])).sum::<f64>() / all
+            };
+            let mean = mean_of(&|x| x);
+            let between = mean_of(&|x| (x - mean) * (x - mean));
+            let side = (high - low) * (high - low);
+            let bin = side / (12.0 * f64::from(MARGINS.bins * MARGINS.bins));
+            (deviation * deviation - between - 2.0 * bin).max(0.0) + bin + side * noise / (2.0 * all)
+        };
+        let squares: Vec<f64> = deviations.iter().enumerate().map(within).collect();
+        let mean = squares.iter().sum::<f64>() / squares.len() as f64;
+        squares.iter().map(|square| (square / mean).sqrt()).collect()
+    }
+
+    fn is_hard(&self) -> bool {
+        self.recipe.algorithm.traits().fuzzifier.is_none()
+    }
+
+    /// The question of a round around the centres.
+    fn around(&self, centres: &Centres, clip: f64) -> Shifts {
+        let m = self.recipe.algorithm.traits().fuzzifier;
+        Shifts { centres: centres.clone(), m, middle: false, clip, round: 0 }
+    }
+
+    /// What clusters of a cloud hold, and the objective, K + 1.
     fn held(&self, cloud: &Cloud, centres: &Centres) -> Vec<f64> {
         let k = centres.k();
         let mut u = vec![0.0; k];
         Self::sum(cloud, centres.columns(), k + 1, |x, sums| {
+            if self.is_hard() {
+                let (own, square) = distance::nearest(x, centres.rows());
+                sums[own] += 1.0;
+                sums[k] += square;
+                return;
+            }
             distance::memberships(x, centres.rows(), self.judge_m, &mut u);
             for (i, (centre, u)) in centres.rows().zip(&u).enumerate() {
                 sums[i] += u;
@@ -286,13 +373,116 @@ impl<'a> Mechanism<'a> {
         })
     }
 
-    /// What a round around the centres tells of a cloud as [`Pulled`](super::Pulled) does.
-    fn square(&self, cloud: &Cloud, centres: &Centres, clip: f64) -> f64 {
-        let m = self.recipe.algorithm.traits().fuzzifier;
-        let shifts = Shifts { centres: centres.clone(), m, middle: false, clip, round: 0 };
-        let (k, d) = (centres.k(), centres.columns());
-        let sums = Self::sum(cloud, d, Shifts::width(k, d), |x, sums| shifts.add_row(x, centres.as_slice(), sums));
-        sums[k * (d + 1)] / sums[..k].iter().sum::<f64>().max(1.0)
+    /// The preparation over a cloud, as the plan has it or the plain one; `None` where there is nothing to prepare.
+    fn prepared(&self, cloud: &Cloud, plain: bool, mut noise: Option<&mut Stream>) -> Result<Option<Transform>, Error> {
+        let Some(mut preparing) = Preparing::new(self.recipe.preparation, self.domain, !plain)? else {
+            return Ok(None);
+        };
+        let d = self.domain.columns();
+        loop {
+            let query = preparing.ask();
+            let Query::Moments(moments) = &query else { return Err(Error::implausible("moments are asked")) };
+            let mut values = Self::sum(cloud, d, 1 + d, |x, sums| moments.add_row(x, sums));
+            self.add_noise(&query, &mut values, noise.as_deref_mut());
+            if let Some((transform, _)) = preparing.take(&values, None)? {
+                return Ok(Some(transform));
+            }
+        }
+    }
+
+    /// Where the plain method comes to rest: no noise, no clip, as many rounds as it takes.
+    fn rest(&self, cloud: &Cloud, start: Centres) -> Result<Fit, Error> {
+        let (k, d) = (start.k(), start.columns());
+        let least = AT_REST * gap(&start, self.domain);
+        let mut fit = Fit::at(start);
+        for _ in 0..PLAIN_ROUNDS {
+            let sums = self.shifts(cloud, &self.around(&fit.centres, f64::INFINITY));
+            let mut next = fit.centres.as_slice().to_vec();
+            for (i, x) in next.iter_mut().enumerate().filter(|(i, _)| sums[i / d] > 0.0) {
+                *x += sums[k + i] / sums[i / d];
+            }
+            let next = Centres::new(k, d, next)?;
+            let moved = next.frobenius_distance(&fit.centres)?;
+            let total = sums[sums.len() - 1];
+            let pulled = Pulled { square: total, clip: f64::INFINITY, total, weights: sums[..k].to_vec() };
+            (fit.centres, fit.pulled) = (next, Some(pulled));
+            if moved <= least {
+                break;
+            }
+        }
+        Ok(fit)
+    }
+
+    /// The plan's first centres over a cloud, each in the place of the one in `near` that it is nearest to; `near` itself where a cluster has
+    /// none, which is another question ([`forecast`]), where first centres are given, and where they take too long.
+    fn begun(&self, cloud: &Cloud, near: &Centres, noise: Option<&mut Stream>) -> Result<Centres, Error> {
+        let (k, d) = (near.k(), near.columns());
+        let found = match &self.recipe.seeding {
+            Seeding::Candidates(params) if params.distances(k as u32).saturating_mul(d as u64) < MOST_SEEDING => {
+                self.first_centres(cloud, params, k, noise)?
+            }
+            Seeding::Uniform { seed } => spread(self.domain, k, *seed)?,
+            _ => return Ok(near.clone()),
+        };
+        let order: Vec<usize> = near.rows().map(|centre| distance::nearest(centre, found.rows()).0).collect();
+        if order.iter().collect::<HashSet<_>>().len() < k {
+            return Ok(near.clone());
+        }
+        Centres::new(k, d, order.into_iter().flat_map(|at| found.row(at)).copied().collect())
+    }
+
+    /// Every number that a run gives over a cloud in working units, in the order of [`Numbers`]: the plan's rounds from `from` on, or the
+    /// plain method. Sums are those before anything below 0 counts as 0: where a result lies low by chance, its made-up rows lie near
+    /// 0, and what would be cut off there are errors that the result itself may have.
+    fn numbers(
+        &self,
+        cloud: &Cloud,
+        start: &Centres,
+        from: Option<u32>,
+        judges: bool,
+        mut noise: Option<&mut Stream>,
+    ) -> Result<Vec<f64>, Error> {
+        if let Some(transform) = self.prepared(cloud, from.is_none(), noise.as_deref_mut())? {
+            let inner = transform.domain(self.domain)?;
+            let rows = transform.rows(&Rows::new(cloud.points.clone(), self.domain.columns())?)?;
+            // It prepares nothing more.
+            let recipe = Recipe { preparation: Scale::None, ..self.recipe.clone() };
+            let mechanism = Mechanism { recipe: &recipe, domain: &inner, levels: self.levels_over(&inner)?, ..*self };
+            let start = confined(&transform.centres(start)?, &inner);
+            let mut found = mechanism.numbers(&cloud.at(rows.as_slice().to_vec()), &start, from, judges, noise)?;
+            let (centres, _) = found.split_at_mut(start.as_slice().len());
+            let back = transform.back(&Centres::new(start.k(), start.columns(), centres.to_vec())?)?;
+            centres.copy_from_slice(back.as_slice());
+            return Ok(found);
+        }
+        let fit = match from {
+            Some(0) => self.run(cloud, self.begun(cloud, start, noise.as_deref_mut())?, 0, noise.as_deref_mut())?,
+            Some(from) => self.run(cloud, start.clone(), from, noise.as_deref_mut())?,
+            None => self.rest(cloud, start.clone())?,
+        };
+        let (k, nothing) = (start.k(), f64::INFINITY);
+        let verdict = judges.then(|| self.judge(cloud, &fit.centres, noise).ok()).flatten();
+        let (rows, totals, davies_bouldin) = match verdict {
+            Some((verdict, totals)) => {
+                (verdict.rows as f64, totals, verdict.indices.fuzzy_davies_bouldin.unwrap_or(nothing))
+            }
+            None => (nothing, vec![nothing; 2 * k + 1], nothing),
+        };
+        let (held, objective) = match &fit.pulled {
+            Some(pulled) if self.is_hard() => (pulled.weights.clone(), pulled.total),
+            _ if self.is_hard() => (vec![nothing; k], nothing),
+            _ => (totals[k..2 * k].to_vec(), totals[2 * k]),
+        };
+        let pairs = (0..k).flat_map(|i| (0..i).map(move |j| (i, j)));
+        let apart = pairs.map(|(i, j)| distance::squared(fit.centres.row(i), fit.centres.row(j)));
+        // As in `formulas::xie_beni`; of one cluster there is none.
+        let xie_beni = totals[2 * k] / rows / apart.min_by(f64::total_cmp).unwrap_or(0.0);
+        let alone = [rows, objective, objective / rows, davies_bouldin, xie_beni];
+        Ok(fit.centres.as_slice().iter().chain(&held).copied().chain(alone).collect())
+    }
+
+    fn levels_over(&self, domain: &Domain) -> Result<Levels, Error> {
+        self.recipe.levels(domain)?.ok_or(Error::implausible("a plan with noise has levels"))
     }
 }
 
@@ -366,75 +556,58 @@ pub fn half_of_most(mut off: Vec<f64>) -> f64 {
     off.get(((off.len() + 1) * 95).div_ceil(100) - 1).map_or(f64::INFINITY, |off| off / 2.0)
 }
 
-/// The standard errors of a result of this recipe over the public box `domain`, where its totals had `excess` times the planned
-/// deviation; `None` without noise and for descriptions. Always the same for the same result.
+/// The errors of a result of this recipe over the public box `domain`, where its totals had `excess` times the planned deviation;
+/// `None` without noise and for descriptions. Always the same for the same result.
 ///
 /// # Errors
 /// [`Error`] where the outcome is none of this recipe.
 pub fn errors(recipe: &Recipe, domain: &Domain, outcome: &Outcome, excess: f64) -> Result<Option<Errors>, Error> {
-    if recipe.algorithm.traits().describes.is_some() {
+    let Some(mechanism) =
+        Mechanism::of(recipe, domain, excess)?.filter(|_| recipe.algorithm.traits().describes.is_none())
+    else {
         return Ok(None);
-    }
-    let Some(transform) = &outcome.transform else { return errors_over(recipe, domain, outcome, excess) };
-    // The rounds were in standardised units; their noise says nothing of how far off the standardisation is.
-    let (inner, centres) = (transform.domain(domain)?, transform.centres(&outcome.centres)?);
-    errors_over(recipe, &inner, &Outcome { centres, ..outcome.clone() }, excess)
-}
-
-/// The same over the box of the rounds, with the outcome's centres in it.
-fn errors_over(recipe: &Recipe, domain: &Domain, outcome: &Outcome, excess: f64) -> Result<Option<Errors>, Error> {
-    let Some(mechanism) = Mechanism::of(recipe, domain, excess)? else { return Ok(None) };
-    // A run that ended early has made fewer rounds; the made-up one ends with the plan's last ones then, too.
-    let from = mechanism.rounds.saturating_sub(outcome.rounds.clamp(1, LAST_ROUNDS));
-    let cloud = mechanism.fitted(outcome);
-    let judged = outcome.judged_over.is_some();
-    let judge = |centres: &Centres, noise: Option<&mut Stream>| {
-        judged.then(|| mechanism.judge(&cloud, centres, noise).ok()).flatten()
     };
-    let back = outcome.transform.as_ref();
-    let base = mechanism.run(&cloud, outcome.centres.clone(), from, None)?;
-    let plain = numbers(&base, judge(&base.centres, None), back)?;
+    let cloud = match &outcome.transform {
+        None => mechanism.fitted(outcome, &outcome.centres),
+        Some(transform) => {
+            let (inner, centres) = (transform.domain(domain)?, transform.centres(&outcome.centres)?);
+            let within = Mechanism { domain: &inner, levels: mechanism.levels_over(&inner)?, ..mechanism };
+            let cloud = within.fitted(outcome, &centres);
+            let points = Centres::finite(domain.columns(), &cloud.points);
+            cloud.at(transform.back(&points)?.as_slice().to_vec())
+        }
+    };
+    // A run that ended early has made fewer rounds; the made-up one ends with the plan's last ones then, too.
+    let from = Some(mechanism.rounds.saturating_sub(outcome.rounds.clamp(1, LAST_ROUNDS)));
+    let (judges, shape) = (outcome.judged_over.is_some(), (outcome.centres.k(), domain.columns()));
+    let centres_of = |numbers: &[f64]| Centres::new(shape.0, shape.1, numbers[..shape.0 * shape.1].to_vec());
+    let plain = mechanism.numbers(&cloud, &outcome.centres, None, judges, None)?;
+    let quiet = mechanism.numbers(&cloud, &outcome.centres, from, judges, None)?;
+    let (at_plain, at_quiet) = (centres_of(&plain)?, centres_of(&quiet)?);
     // Every result has draws of its own: what chance does to the quantile of these draws is no fault that all results share.
     let mut stream = Stream::new(outcome.objective.to_bits(), b"veilsum mechanism noise ");
-    let mut off: Vec<Vec<f64>> = vec![Vec::with_capacity(REPETITIONS); plain.len()];
+    let mut off =
+        [vec![Vec::with_capacity(REPETITIONS); plain.len()], vec![Vec::with_capacity(REPETITIONS); plain.len()]];
     for _ in 0..REPETITIONS {
-        let fit = mechanism.run(&cloud, base.centres.clone(), from, Some(&mut stream))?;
-        let verdict = judge(&fit.centres, Some(&mut stream));
-        for ((off, found), plain) in off.iter_mut().zip(numbers(&fit, verdict, back)?).zip(&plain) {
-            off.push((found - plain).abs());
+        let sample = cloud.sampled(1.0, &mut stream);
+        let whole = mechanism.numbers(&sample, &at_plain, from, judges, Some(&mut stream))?;
+        let noise = mechanism.numbers(&cloud, &at_quiet, from, judges, Some(&mut stream))?;
+        for (off, (found, known)) in off.iter_mut().zip([(whole, &plain), (noise, &quiet)]) {
+            off.iter_mut().zip(found).zip(known).for_each(|((off, found), known)| off.push((found - known).abs()));
         }
     }
-    let mut found = off.into_iter().map(half_of_most);
-    let mut next = || found.next().unwrap_or(f64::INFINITY);
-    Ok(Some(Errors {
-        centres: base.centres.as_slice().iter().map(|_| next()).collect(),
-        mass: outcome.clusters.mass.iter().map(|_| next()).collect(),
-        rows: next(),
-        objective: next(),
-        objective_per_row: next(),
-        fuzzy_davies_bouldin: next(),
-        xie_beni: next(),
-    }))
-}
-
-/// Every number of a result, in the order of [`Errors`]. Masses and objective are those before anything below 0 counts as 0: where a
-/// result lies low by chance, its made-up rows lie near 0, and what would be cut off there are errors that the result itself may have.
-/// Centres are in working units, from those of the rounds by way of `back`.
-fn numbers(fit: &Fit, verdict: Option<(Verdict, Vec<f64>)>, back: Option<&Transform>) -> Result<Vec<f64>, Error> {
-    let k = fit.centres.k();
-    let judged = verdict.map_or_else(
-        || vec![f64::INFINITY; k + 5],
-        |(verdict, totals)| {
-            let (rows, objective) = (verdict.rows as f64, totals[2 * k]);
-            let pairs = (0..k).flat_map(|i| (0..i).map(move |j| (i, j)));
-            let apart = pairs.map(|(i, j)| distance::squared(fit.centres.row(i), fit.centres.row(j)));
-            // As in `formulas::xie_beni`; of one cluster there is none.
-            let xie_beni = objective / rows / apart.min_by(f64::total_cmp).unwrap_or(0.0);
-            let fuzzy = verdict.indices.fuzzy_davies_bouldin.unwrap_or(f64::INFINITY);
-            let alone = [rows, objective, objective / rows, fuzzy, xie_beni];
-            totals[k..2 * k].iter().copied().chain(alone).collect()
-        },
-    );
-    let centres = back.map_or(Ok(fit.centres.clone()), |transform| transform.back(&fit.centres))?;
-    Ok(centres.as_slice().iter().copied().chain(judged).collect())
+    let [whole, noise] = off.map(|off| {
+        let mut found = off.into_iter().map(half_of_most);
+        let mut next = || found.next().unwrap_or(f64::INFINITY);
+        Numbers {
+            centres: (0..shape.0 * shape.1).map(|_| next()).collect(),
+            held: (0..shape.0).map(|_| next()).collect(),
+            rows: next(),
+            objective: next(),
+            objective_per_row: next(),
+            fuzzy_davies_bouldin: next(),
+            xie_beni: next(),
+        }
+    });
+    Ok(Some(Errors { whole, noise }))
 }

@@ -10,7 +10,7 @@ use crate::{Domain, Query};
 const NOISE_OF_SAMPLING: f64 = 0.3;
 /// A row pulls at least so many times as far as rows lie from their centres (root mean square), and no less than so small a part of the
 /// box's half diagonal.
-const LEAST_PULL: f64 = 2.0;
+const LEAST_PULL: f64 = 2.5;
 const NARROWEST: f64 = 128.0;
 
 /// How much one block of a total may say, in working units.
@@ -136,8 +136,8 @@ impl Levels {
 
     /// How far a row pulls at most in a round of K clusters, working units. Around the centres it is the plan's tau in the first
     /// round. Later it follows `radius`, how far noisy totals say that rows lie from their centres (root mean square): as far
-    /// as keeps the noise of the result at three tenths of the rows' own sampling error, and past most rows of a cluster. A
-    /// wider clip would only add noise, a narrower one moves centres.
+    /// as keeps the noise of the result at three tenths of the rows' own sampling error, and past nearly all rows of a cluster. A
+    /// wider clip would only add noise; a narrower one moves centres of skewed columns by more than their errors say.
     pub fn pull(&self, round: u32, k: usize, radius: Option<f64>) -> f64 {
         match radius {
             _ if self.is_around_middle(round) => self.reach,

@@ -60,7 +60,7 @@ impl Family for Moments {
 
 impl Moments {
     /// What one row adds.
-    fn add_row(&self, x: &[f64], sums: &mut [f64]) {
+    pub(crate) fn add_row(&self, x: &[f64], sums: &mut [f64]) {
         sums[0] += 1.0;
         match &self.around {
             None => sums[1..].iter_mut().zip(x).for_each(|(sum, x)| *sum += x),

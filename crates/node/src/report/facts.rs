@@ -58,7 +58,9 @@ impl Facts {
                 let why = if told.k == 1 { "undefined for one cluster" } else { "undefined (two centres coincide)" };
                 fact("fuzzy Davies–Bouldin", why.to_owned());
             }
-            if let Some(objective) = told.shown(told.objective_per_row, |errors| errors.objective_per_row) {
+            let objective = told.shown(told.objective_per_row, |errors| errors.objective_per_row);
+            let below = || Some(told.hidden("/objective_per_row")).filter(|why| why.starts_with("below"));
+            if let Some(objective) = objective.or_else(below) {
                 fact("objective by row, J/N", objective);
             }
             let parts: Vec<String> = (told.profile.iter().take(COLUMNS))

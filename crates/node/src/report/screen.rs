@@ -1,4 +1,4 @@
-//! The tables of a result for a terminal. Under noise a number stands above its standard error, or is not there.
+//! The tables of a result for a terminal. Under noise a number stands above its error, or is not there.
 
 use std::fmt::Write;
 
@@ -24,14 +24,16 @@ pub(super) fn centres(told: &Told) -> String {
     }
     let shown = told.columns.len().min(SHOWN);
     let noisy = told.privacy.is_some();
-    let sized = told.clusters.sizes.iter().any(Option::is_some);
+    let sized = !noisy && told.clusters.sizes.iter().any(Option::is_some);
+    let shares = noisy || told.clusters.mass.iter().any(Option::is_some);
     // Rows, where they are known, and then numbers.
     let line = |first: String, size: String, rest: Vec<String>| {
         let size = if sized { format!(" {size:>8}") } else { String::new() };
         let rest: String = rest.iter().map(|cell| format!(" {cell:>12}")).collect();
         format!("{first}{size}{rest}")
     };
-    let names = ["mass".to_owned()].into_iter().chain(told.columns[..shown].iter().map(|name| shorten(name)));
+    let held = shares.then(|| if told.counts_rows() { "rows" } else { "mass" }.to_owned());
+    let names = held.into_iter().chain(told.columns[..shown].iter().map(|name| shorten(name)));
     let mut out = line("  cluster".into(), "rows".into(), names.collect());
     let rest = told.columns.len() - shown;
     if rest > 0 {
@@ -39,22 +41,25 @@ pub(super) fn centres(told: &Told) -> String {
     }
     out.push('\n');
     // What is not shown is said below.
-    let mut hidden: Vec<&str> = Vec::new();
+    let mut hidden: Vec<String> = Vec::new();
     for i in 0..told.centres.len() {
-        let mut numbers = vec![(told.mass(i), told.error_of_mass(i), format!("/mass/{i}"), 2)];
+        let (value, error, at) = told.held(i);
+        let mut numbers: Vec<_> = shares.then_some((value, error, at, 2)).into_iter().collect();
         let place = |column: usize| format!("/centres/{i}/{column}");
         numbers.extend((0..shown).map(|j| (told.at(i, j), told.error(i, j), place(j), 5)));
         hidden.extend(numbers.iter().filter(|of| of.0.is_none()).map(|of| told.hidden(&of.2)));
         let cell = |value: Option<f64>, at: &str, digits: usize| {
-            value.map_or_else(|| told.hidden(at).to_owned(), |value| format!("{value:.digits$}"))
+            value.map_or_else(|| told.hidden(at), |value| format!("{value:.digits$}"))
         };
         let cells = numbers.iter().map(|(value, _, at, digits)| cell(*value, at, *digits)).collect();
         let size = told.size(i).map_or("–".to_owned(), |size| size.to_string());
         out += &line(format!("  {i:>7}"), size, cells);
         out.push('\n');
         if noisy && numbers.iter().any(|(_, error, ..)| error.is_some()) {
-            let error = |error: Option<f64>, digits: usize| error.map_or(String::new(), |e| format!("{e:.digits$}"));
-            let cells = numbers.iter().map(|(_, of, _, digits)| error(*of, *digits)).collect();
+            let error = |value: &Option<f64>, error: &Option<f64>, digits: usize| {
+                value.and(*error).map_or(String::new(), |e| format!("{e:.digits$}"))
+            };
+            let cells = numbers.iter().map(|(value, of, _, digits)| error(value, of, *digits)).collect();
             out += &line("       ±".into(), String::new(), cells);
             out.push('\n');
         }
@@ -71,10 +76,16 @@ pub(super) fn centres(told: &Told) -> String {
             let _ = writeln!(out, "  {i:>7}  mode {mode}: {}{more}", each.join(", "));
         }
     }
-    if hidden.contains(&"noise") {
-        out += "  noise: not distinguishable from noise (its standard error is more than a third of it)\n";
+    if noisy && told.errors.is_some() {
+        out += "  ±: half of a 95 % interval of noise and sampling\n";
     }
-    if noisy && hidden.contains(&"–") {
+    if hidden.iter().any(|why| why == "noise") {
+        out += "  noise: not distinguishable from noise (its error is more than a third of it)\n";
+    }
+    if hidden.iter().any(|why| why.starts_with("below")) {
+        out += "  below: less than two errors; the upper end of its interval\n";
+    }
+    if noisy && hidden.iter().any(|why| why == "–") {
         out += "  –: not shown, because nobody knows how far noise moved it; result.json has it if it was asked\n";
     }
     out

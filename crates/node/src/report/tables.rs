@@ -1,5 +1,5 @@
 //! The result as tables for other programs, beside the result: `centres.csv`, `profile.csv`, `curve.csv`. Under noise a number is there
-//! only beside its standard error.
+//! only beside its error, half of a 95 % interval.
 
 use std::{
     collections::BTreeSet,
@@ -55,15 +55,19 @@ fn head(names: &str) -> Vec<String> {
 /// A line for each cluster.
 fn centres(told: &Told) -> Vec<Vec<String>> {
     let noisy = told.privacy.is_some();
-    let mut first = head(if noisy { "cluster,mass,mass standard error" } else { "cluster,rows,mass" });
+    let mut first = head(match noisy {
+        true if told.counts_rows() => "cluster,rows,rows error",
+        true => "cluster,mass,mass error",
+        false => "cluster,rows,mass",
+    });
     for name in &told.columns {
         first.push(name.clone());
-        first.extend(noisy.then(|| format!("{name} standard error")));
+        first.extend(noisy.then(|| format!("{name} error")));
     }
     let line = |i: usize| {
-        let mass = told.mass(i);
+        let (value, error, _) = told.held(i);
         let rows = told.size(i).map_or_else(String::new, |rows| rows.to_string());
-        let held = if noisy { [text(mass), text(mass.and(told.error_of_mass(i)))] } else { [rows, text(mass)] };
+        let held = if noisy { [text(value), text(value.and(error))] } else { [rows, text(told.mass(i))] };
         let mut line: Vec<String> = std::iter::once(i.to_string()).chain(held).collect();
         for column in 0..told.columns.len() {
             let (value, error) = (told.at(i, column), told.error(i, column));
@@ -78,7 +82,7 @@ fn centres(told: &Told) -> Vec<Vec<String>> {
 /// A line for each column and cluster.
 fn profile(told: &Told) -> Vec<Vec<String>> {
     let first = head(
-        "column,cluster,centre,standard error,deviation,difference in deviations of all rows,part of differences,\
+        "column,cluster,centre,error,deviation,difference in deviations of all rows,part of differences,\
          part of all squares,explained",
     );
     if told.describes() {

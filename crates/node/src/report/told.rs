@@ -38,8 +38,8 @@ impl Deref for Told {
 }
 
 impl Told {
-    /// What may be shown of a result: under noise nothing that drowned, and nothing without a standard error, because nobody knows how far
-    /// off it is.
+    /// What may be shown of a result: under noise nothing that drowned, and nothing without an error, because nobody knows how far off it
+    /// is.
     pub(super) fn of(mut result: RunResult) -> Told {
         if result.privacy.is_none() {
             return Told { result, unseen: 0 };
@@ -59,11 +59,16 @@ impl Told {
         for (i, mass) in clusters.mass.iter_mut().enumerate() {
             *mass = mass.filter(|_| known(&format!("/mass/{i}"), errors.mass.get(i).copied().flatten()));
         }
-        if clusters.sizes.iter().any(Option::is_some) || clusters.weight.iter().any(Option::is_some) {
-            let why = "rows and weights of clusters: nobody knows how far noise moved them; result.json has them";
+        let of_sizes = |i: usize| errors.sizes.get(i).copied().flatten();
+        let alone = (0..k).any(|i| clusters.sizes.get(i).is_some_and(Option::is_some) && of_sizes(i).is_none());
+        if alone || clusters.weight.iter().any(Option::is_some) {
+            let why = "rows and weights of fuzzy clusters: nobody knows how far noise moved them; result.json has them";
             clusters.not_shown.push(why.to_owned());
         }
-        (clusters.sizes, clusters.weight, clusters.deviations) = (vec![None; k], vec![None; k], vec![None; k]);
+        for (i, size) in clusters.sizes.iter_mut().enumerate() {
+            *size = size.filter(|_| known(&format!("/sizes/{i}"), of_sizes(i)));
+        }
+        (clusters.weight, clusters.deviations) = (vec![None; k], vec![None; k]);
         result.objective = result.objective.filter(|_| known("/objective", errors.objective));
         let each = errors.objective_per_row;
         result.objective_per_row = result.objective_per_row.filter(|_| known("/objective_per_row", each));
@@ -91,12 +96,12 @@ impl Told {
         self.centres.get(cluster)?.get(column).copied().filter(|x| x.is_finite())
     }
 
-    /// Its standard error, if there is noise.
+    /// Its error, half of a 95 % interval, if there is noise.
     pub(super) fn error(&self, cluster: usize, column: usize) -> Maybe {
         self.errors.as_ref()?.centres.get(cluster)?.get(column).copied().filter(|error| error.is_finite())
     }
 
-    /// A coordinate with its standard error where there is noise.
+    /// A coordinate with its error where there is noise.
     pub(super) fn centre(&self, cluster: usize, column: usize) -> Option<String> {
         self.shown(self.at(cluster, column), |_| self.error(cluster, column))
     }
@@ -106,9 +111,22 @@ impl Told {
         *self.clusters.mass.get(cluster)?
     }
 
-    /// The standard error of it, if there is noise.
-    pub(super) fn error_of_mass(&self, cluster: usize) -> Maybe {
-        self.errors.as_ref()?.mass.get(cluster)?.filter(|error| error.is_finite())
+    /// What a cluster holds that noise has an error for, with its error and place: rows of hard methods, memberships of fuzzy ones.
+    pub(super) fn held(&self, cluster: usize) -> (Maybe, Maybe, String) {
+        let error = |of: &[Maybe]| of.get(cluster).copied().flatten().filter(|error| error.is_finite());
+        let errors = self.errors.as_ref();
+        match self.counts_rows() {
+            true => {
+                let error = errors.and_then(|errors| error(&errors.sizes));
+                (self.size(cluster).map(|size| size as f64), error, format!("/sizes/{cluster}"))
+            }
+            false => (self.mass(cluster), errors.and_then(|errors| error(&errors.mass)), format!("/mass/{cluster}")),
+        }
+    }
+
+    /// Whether it is rows of a noisy result.
+    pub(super) fn counts_rows(&self) -> bool {
+        self.errors.as_ref().is_some_and(|errors| errors.sizes.iter().any(Option::is_some))
     }
 
     /// Rows of a cluster.
@@ -162,7 +180,7 @@ impl Told {
         self.profile.iter().find(|part| part.column == column)
     }
 
-    /// A number with its standard error where there is noise; nothing if nobody knows its error.
+    /// A number with its error where there is noise; nothing if nobody knows its error.
     pub(super) fn shown(&self, value: Maybe, error: impl Fn(&ResultErrors) -> Maybe) -> Option<String> {
         let value = value.filter(|value| value.is_finite())?;
         if self.privacy.is_none() {
@@ -172,14 +190,19 @@ impl Told {
         Some(within(value, error))
     }
 
-    /// What stands in the place of a number of the result that is not shown: noise drowned it, or nobody knows its error.
-    pub(super) fn hidden(&self, pointer: &str) -> &'static str {
+    /// What stands in the place of a number of the result that is not shown: what it is below, that noise drowned it, or that nobody knows
+    /// its error.
+    pub(super) fn hidden(&self, pointer: &str) -> String {
         let drowned =
             |errors: &ResultErrors| errors.not_distinguishable_from_noise.iter().any(|hidden| hidden == pointer);
-        if self.errors.as_ref().is_some_and(drowned) { "noise" } else { "–" }
+        match &self.errors {
+            Some(errors) if errors.below.contains_key(pointer) => format!("below {}", number(errors.below[pointer])),
+            Some(errors) if drowned(errors) => "noise".to_owned(),
+            _ => "–".to_owned(),
+        }
     }
 
-    /// A number of the description with its standard error, if there is noise.
+    /// A number of the description with its error, if there is noise.
     pub(super) fn described(&self, of: impl Fn(&Description) -> Maybe) -> String {
         let value = self.description.as_ref().and_then(&of);
         self.shown(value, |errors| of(errors.description.as_ref()?)).unwrap_or("–".to_owned())

@@ -4,7 +4,7 @@
 
 use super::super::dp::{least_distance, spread};
 use super::super::recipe::{Recipe, Seeding};
-use super::{Cloud, Mechanism, POINTS, POINTS_EACH, Shape, deviation, lost};
+use super::{Mechanism, POINTS, POINTS_EACH, Shape, deviation, lost};
 use crate::privacy::{Noise, in_nano};
 use crate::random::Stream;
 use crate::{Centres, Domain, Error, distance};
@@ -137,7 +137,7 @@ fn played(recipe: &Recipe, domain: &Domain, excess: f64, most: usize) -> Result<
         let shares: Vec<f64> = (0..k).map(|_| 0.5 + stream.unit()).collect();
         let part = noise.expected_rows as f64 / shares.iter().sum::<f64>();
         let rows: Vec<f64> = shares.iter().map(|share| share * part).collect();
-        let cloud = shape.cloud(&truth, &rows, deviation(&truth, domain), domain);
+        let cloud = shape.cloud(&truth, &rows, &vec![1.0; d], deviation(&truth, domain), domain);
         let first = |mechanism: &Mechanism<'_>, noise: Option<&mut Stream>| match (&start, &recipe.seeding) {
             (None, Seeding::Candidates(params)) => mechanism.first_centres(&cloud, params, k, noise),
             (start, _) => start.clone().ok_or(Error::NoCentresYet),
@@ -150,7 +150,7 @@ fn played(recipe: &Recipe, domain: &Domain, excess: f64, most: usize) -> Result<
         kept.iter_mut().zip(all_there).for_each(|(kept, all)| *kept += usize::from(all));
         if all_there[1] {
             errors.push(off(&noisy, &quiet, &truth, domain));
-            let other = plain.run(&cloud.sampled(&mut stream), begin, 0, None)?.centres;
+            let other = plain.run(&cloud.sampled(SAMPLE, &mut stream), begin, 0, None)?.centres;
             sampling.push(off(&other, &quiet, &truth, domain) / SAMPLE);
         }
     }
@@ -168,14 +168,6 @@ fn work_of(recipe: &Recipe, rounds: u32, k: u64, d: u64) -> u64 {
         _ => 0,
     };
     rounds.saturating_add(first).saturating_mul(8 + d) / 8
-}
-
-impl Cloud {
-    /// Another sample of as many rows, [`SAMPLE`] as far off: the rows behind a point are a Poisson number.
-    fn sampled(&self, stream: &mut Stream) -> Cloud {
-        let weights = self.weights.iter().map(|w| (w + SAMPLE * w.sqrt() * stream.normal_pair()[0]).max(0.0)).collect();
-        Cloud { points: self.points.clone(), weights }
-    }
 }
 
 /// Root mean square of how far coordinates of the centres near every true one lie from each other, as a part of the column's range.

@@ -22,13 +22,15 @@ impl Run {
         if verdict.collapsed {
             return f64::MAX;
         }
-        self.objective_of(verdict)
+        self.objective_of(&self.members[at], verdict)
     }
 
-    fn objective_of(&self, verdict: &Verdict) -> f64 {
+    /// Of hard methods the inertia, which the validation has without noise and the last rounds with it.
+    fn objective_of(&self, member: &Member, verdict: &Verdict) -> f64 {
         match (self.recipe.algorithm.traits().fuzzifier, verdict.indices.inertia) {
-            (None, Some(inertia)) => inertia,
-            _ => verdict.objective,
+            (Some(_), _) => verdict.objective,
+            (None, Some(inertia)) if !self.is_noisy() => inertia,
+            _ => member.iteration.fit().pulled.map_or(f64::INFINITY, |pulled| pulled.total.max(f64::MIN_POSITIVE)),
         }
     }
 
@@ -42,7 +44,7 @@ impl Run {
     /// What the objective of a member is below, if totals do not tell it from 0.
     fn below(&self, member: &Member) -> Option<f64> {
         let verdict = member.verdict.as_ref().filter(|_| !self.is_noisy())?;
-        let (objective, step) = (self.objective_of(verdict), self.step_of_objective(member.k, verdict.rows));
+        let (objective, step) = (self.objective_of(member, verdict), self.step_of_objective(member.k, verdict.rows));
         (objective <= step).then_some(objective + step)
     }
 
@@ -60,7 +62,7 @@ impl Run {
                 k: member.k,
                 restart: member.restart,
                 indices: verdict.map(|verdict| verdict.indices.clone()).unwrap_or_default(),
-                objective: verdict.map(|verdict| self.objective_of(verdict)),
+                objective: verdict.map(|verdict| self.objective_of(member, verdict)),
                 rounds: rounds(&fit),
                 converged: fit.converged,
                 collapsed: verdict.is_some_and(|verdict| verdict.collapsed),
@@ -158,7 +160,7 @@ impl Run {
             let apart = |(a, b): (&[f64], &[f64])| a.iter().zip(b).map(|(a, b)| (a - b).powi(2)).sum::<f64>().sqrt();
             fit.centres.rows().zip(clusters.means.rows()).map(apart).fold(0.0, f64::max)
         });
-        let objective = verdict.map_or(f64::INFINITY, |verdict| self.objective_of(verdict));
+        let objective = verdict.map_or(f64::INFINITY, |verdict| self.objective_of(member, verdict));
         let traits = self.recipe.algorithm.traits();
         let least = CLEAR_SHARE * fit.weights.iter().sum::<f64>();
         Ok(Outcome {
@@ -234,13 +236,16 @@ impl Run {
         if self.recipe.algorithm.traits().describes.is_some() {
             return ClusterSizes::unknown(k, "a description has no clusters");
         }
-        let Some(verdict) = &member.verdict else {
-            return ClusterSizes::unknown(k, "the run ended before its validity totals were asked for");
+        let fuzzy = self.recipe.algorithm.traits().fuzzifier.is_some();
+        let found = match &member.verdict {
+            Some(verdict) => ClusterSizes::of(k, &verdict.held, fuzzy),
+            None => ClusterSizes::unknown(k, "the run ended before its validity totals were asked for"),
         };
-        let found = ClusterSizes::of(k, &verdict.held);
         if self.is_noisy() {
             // Noise may leave squares of less than nothing.
-            return found.without_deviations("deviations: nobody knows how far noise moved them");
+            let found = found.without_deviations("deviations: nobody knows how far noise moved them");
+            let pulled = member.iteration.fit().pulled.filter(|_| !fuzzy);
+            return pulled.map_or(found.clone(), |pulled| found.counted(&pulled.weights));
         }
         match &self.transform {
             Some(transform) => found.stretched(&transform.factor.iter().map(|factor| 1.0 / factor).collect::<Vec<_>>()),
@@ -270,9 +275,9 @@ impl Run {
         let agree = matched.iter().filter(|(_, most)| *most <= AGREE).count();
         let agreement = agree as f64 / matched.len() as f64;
         let objectives =
-            restarts.iter().map(|member| member.verdict.as_ref().map(|verdict| self.objective_of(verdict)));
+            restarts.iter().map(|member| member.verdict.as_ref().map(|verdict| self.objective_of(member, verdict)));
         let worst = objectives.collect::<Option<Vec<_>>>().map(|all| all.into_iter().fold(0.0, f64::max));
-        let best = chosen.verdict.as_ref().map(|verdict| self.objective_of(verdict)).filter(|best| *best > 0.0);
+        let best = chosen.verdict.as_ref().map(|verdict| self.objective_of(chosen, verdict)).filter(|best| *best > 0.0);
         let worst = worst.zip(best).map(|(worst, best)| worst / best).filter(|ratio| ratio.is_finite());
         Some(Stability { matched_distance: matched.into_iter().map(|(mean, _)| mean).collect(), agreement, worst })
     }

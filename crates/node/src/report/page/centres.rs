@@ -117,9 +117,11 @@ pub(super) fn at_a_glance(page: &mut Page, told: &Told, columns: &Columns) {
         let value = of.get(i).copied().flatten();
         let whole = of.iter().copied().sum::<Option<f64>>().filter(|whole| *whole > 0.0 && told.privacy.is_none());
         let part = value.zip(whole).map_or(String::new(), |(value, whole)| format!(" ({})", percent(value / whole)));
-        // Under noise memberships alone are known, with their errors.
-        let words = told.shown(value, |_| told.error_of_mass(i)).map(|number| number + &part);
-        Value { value: value.unwrap_or(f64::NAN), words: words.unwrap_or("not shown".to_owned()) }
+        // Under noise one of them is known, with its error.
+        let (_, error, at) = told.held(i);
+        let words = told.shown(value, |_| error).map(|number| number + &part);
+        let hidden = || Some(told.hidden(&at)).filter(|why| why != "–").unwrap_or("not shown".to_owned());
+        Value { value: value.unwrap_or(f64::NAN), words: words.unwrap_or_else(hidden) }
     };
     let bar =
         |i: usize| Bar { name: format!("cluster {i}"), values: held.iter().map(|(_, of)| value(i, of)).collect() };
@@ -226,7 +228,7 @@ fn table(page: &mut Page, told: &Told, columns: &Columns) {
     let parts = (0..d).any(|column| part(column).is_some_and(|of| of.between.is_some()));
     let behind = match (&told.privacy, &told.errors) {
         (Some(_), Some(_)) => {
-            "Behind ± is the standard error of the noise; what is not distinguishable from noise is called so."
+            "Behind ± is half of a 95 % interval of noise and sampling; what is not distinguishable from noise is called so."
         }
         (Some(_), None) => "Nobody knows how far noise moved the centres, so they are not shown; result.json has them.",
         (None, _) if deviations => "Behind ± is the standard deviation of the rows nearest to the centre.",

@@ -17,7 +17,7 @@ pub(super) fn columns(page: &mut Page, told: &Told) {
         [of.column.clone(), missing(of.missing), shown(&|of| of.mean), shown(&|of| of.deviation)].map(Cell::Text)
     });
     if noisy {
-        page.paragraph("Behind ± is the standard error of the noise.");
+        page.paragraph("Behind ± is half of a 95 % interval of the noise.");
     }
     page.numbers(&["column", "missing", "mean", "deviation"], rows);
     let charts: Vec<Chart> = found

@@ -72,7 +72,7 @@ pub(super) fn how_good(told: &Told) -> Option<String> {
     if all.is_empty() {
         let why = match told.privacy {
             Some(_) => {
-                "under noise no number tells by itself how clear groups are; the standard errors say how well their centres are known"
+                "under noise no number tells by itself how clear groups are; the errors say how well their centres are known"
             }
             None => {
                 "the plan asked for nothing that tells by itself how clear the groups are; another plan with indices=scalars does"

@@ -228,6 +228,15 @@ fn what_has_no_error_under_noise_is_not_shown() {
     {
         assert!(html.contains(shown), "{shown}");
     }
+    // Rows of hard groups have errors, too; fewer than two of them are below the end of their interval.
+    noisy["errors"]["sizes"] = json!([12_345.6, 4_321.0]);
+    noisy["errors"]["not_distinguishable_from_noise"] = json!(["/sizes/1"]);
+    noisy["errors"]["below"] = json!({"/sizes/1": 9_876.5});
+    noisy["mass"] = json!([null, null]);
+    let counted = checked(&place.put("result.json", &noisy), None);
+    for shown in ["988000 ± 12000", "below 98"] {
+        assert!(counted.contains(shown), "{shown}");
+    }
     for hidden in ["987654", "0.77", "0.76543", "0.67677", "0.78788", "9.899", "converged"] {
         let tables = html.split("<body").nth(1).expect("a body");
         assert!(!tables.contains(&format!(">{hidden}")) && !tables.contains(&format!(" {hidden} ")), "{hidden}");
