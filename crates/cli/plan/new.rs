@@ -39,7 +39,7 @@ pub(crate) struct NewArgs {
     pub out: PathBuf,
     /// Rows that are expected in all, for which the forecast is
     ///
-    /// It says how far off centres will be in clear, round clusters of so many rows.
+    /// It says how far off centres of clusters of so many rows will be.
     #[arg(long, value_name = "N")]
     pub expected_rows: Option<u64>,
     /// What the columns are [default: columns.toml beside the roster, if it is there]

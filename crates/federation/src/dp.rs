@@ -46,18 +46,23 @@ pub struct Privacy {
     pub noise_of_sums: f64,
     /// The same of the row count.
     pub noise_of_count: f64,
-    /// What will come out, in a sentence, for clear, round clusters.
+    /// What will come out, in a sentence, for clusters from overlapping to clear ones.
     pub forecast: String,
-    /// How far noise moves a coordinate of a centre (root mean square), as a part of its column's range; `None` where the mechanism
-    /// cannot be played.
+    /// How far a coordinate of a centre ends from the best one of the same rows (root mean square), as a part of its column's range: the
+    /// median over made-up clusters; `None` where the mechanism cannot be played.
     pub predicted_error: Option<f64>,
-    /// The same of another sample of as many rows.
+    /// What that lies between in nine of ten.
+    pub predicted_range: Option<[f64; 2]>,
+    /// What another sample of as many rows would move, likewise.
     pub sampling_error: Option<f64>,
-    /// Probability that every cluster has a centre of its own at the end: the plan's mechanism played over made-up clear clusters.
+    /// The same of one site's rows, which it has without noise if it clusters them alone.
+    pub alone_error: Option<f64>,
+    /// Probability that the result is hardly worse than the best one and every cluster keeps its centre: the plan's mechanism played over
+    /// made-up clusters.
     pub clusters_kept: f64,
     /// The same without noise: what is missing here is not the noise's fault.
     pub clusters_kept_without_noise: f64,
-    /// Whether that error is small enough and that probability at least [`KEPT`].
+    /// Whether that probability is at least [`KEPT`]; of a description, whether the error is small enough.
     pub useful: bool,
     /// If not: about how many rows in all would do, where any would.
     pub useful_from_rows: Option<u64>,
@@ -96,7 +101,9 @@ impl Privacy {
             noise_of_count: count,
             forecast: format!("{}: {}", setting(work, form, &noise), outlook(&found)),
             predicted_error: finite(found.error),
+            predicted_range: finite(found.range[1]).map(|_| found.range),
             sampling_error: finite(found.sampling),
+            alone_error: finite(found.sampling * (form.sites as f64).sqrt()),
             clusters_kept: found.kept,
             clusters_kept_without_noise: found.kept_without_noise,
             useful: found.useful(),
@@ -116,7 +123,7 @@ impl Privacy {
              \x20           {}; whoever tests for it gains at most {:.3} over guessing\n\
              noise       weights {:.1}, sums {:.3} (working units), row count {:.1}\n\
              forecast    {}\n\
-             \x20           for clear, round clusters anywhere in the box; all are kept with probability {:.2} ({:.2} without noise)\n",
+             \x20           for clusters from overlapping to clear ones; all are kept with probability {:.2} ({:.2} without noise)\n",
             self.rho,
             self.retries,
             epsilon_text(self.rho, self.delta),
@@ -128,10 +135,23 @@ impl Privacy {
             self.clusters_kept,
             self.clusters_kept_without_noise,
         );
+        if let Some(alone) = self.alone() {
+            text += &format!("            {alone}\n");
+        }
         if let Some(warning) = self.warning() {
             text += &format!("warning: {warning}\n");
         }
         text
+    }
+
+    /// Where one site alone would do better: how far off it would be, and how far off all of them are.
+    pub fn alone(&self) -> Option<String> {
+        let (error, sampling, alone) = (self.predicted_error?, self.sampling_error?, self.alone_error?);
+        let together = error.hypot(sampling);
+        (alone < together).then(|| {
+            let [alone, together] = [alone, together].map(percent);
+            format!("one site alone, without noise, would be nearer to the truth: {alone} of a range off against {together} here")
+        })
     }
 
     /// What to say where the noise drowns the centres, and what to change.
@@ -177,15 +197,21 @@ fn forecast(work: &PlanSpec, excess: f64) -> Option<Forecast> {
     found
 }
 
-/// What will come out, or what would have to change.
-fn outlook(found: &Forecast) -> String {
-    let percent = |part: f64| match part < 0.002 {
+/// A part of a column's range.
+fn percent(part: f64) -> String {
+    match part < 0.002 {
         true => format!("{:.2} %", 100.0 * part),
         false => format!("{:.1} %", 100.0 * part),
-    };
+    }
+}
+
+/// What will come out, or what would have to change.
+fn outlook(found: &Forecast) -> String {
     match (found.useful(), found.rows) {
         (true, _) => format!(
-            "noise moves centres by about {} of a column's range; the rows' own sampling error is {}",
+            "noise moves centres by {} to {} of a column's range (median {}); the rows' own sampling error is {}",
+            percent(found.range[0]),
+            percent(found.range[1]),
             percent(found.error),
             percent(found.sampling)
         ),
@@ -271,16 +297,44 @@ mod tests {
     /// What is off, how many rows would do, or that rows are not what is missing.
     #[test]
     fn a_forecast_is_one_sentence() {
-        let good =
-            Forecast { error: 0.004, sampling: 0.00904, kept: 0.99, kept_without_noise: 1.0, layouts: 40, rows: None };
+        let (range, layouts) = ([0.00121, 0.0312], 40);
+        let good = Forecast {
+            error: 0.004,
+            range,
+            sampling: 0.00904,
+            kept: 0.99,
+            kept_without_noise: 1.0,
+            layouts,
+            rows: None,
+        };
         let says = |found: Forecast| outlook(&found);
-        assert!(says(good).ends_with("by about 0.4 % of a column's range; the rows' own sampling error is 0.9 %"));
-        assert!(says(Forecast { error: 0.00043, ..good }).contains("0.04 %"));
+        assert!(
+            says(good).ends_with(
+                "by 0.12 % to 3.1 % of a column's range (median 0.4 %); the rows' own sampling error is 0.9 %"
+            )
+        );
         let drowned = Forecast { kept: 0.3, rows: Some(16_000), ..good };
         assert!(says(drowned).contains("drown in the noise; about 16000 rows in all"));
-        assert!(says(Forecast { error: 0.2, rows: None, ..good }).contains("would not do"));
+        assert!(says(Forecast { rows: None, ..drowned }).contains("would not do"));
         assert!(says(Forecast { kept_without_noise: 0.5, ..drowned }).contains("other first centres"));
         let not_played = Forecast { error: f64::INFINITY, kept: 0.0, kept_without_noise: 0.0, layouts: 0, ..good };
         assert!(says(not_played).contains("nothing is forecast"));
+    }
+
+    /// One site of three has three times as few rows, and no noise.
+    #[test]
+    fn one_site_alone_is_said_to_do_better_where_it_does() {
+        let of = |error: f64| Privacy {
+            predicted_error: Some(error),
+            sampling_error: Some(0.01),
+            alone_error: Some(0.01 * 3f64.sqrt()),
+            ..Privacy::default()
+        };
+        assert_eq!(of(0.014).alone(), None);
+        let said =
+            "one site alone, without noise, would be nearer to the truth: 1.7 % of a range off against 1.8 % here";
+        assert_eq!(of(0.0145).alone().as_deref(), Some(said));
+        assert!(of(0.0145).to_text().contains(said));
+        assert_eq!(Privacy { alone_error: None, ..of(0.0145) }.alone(), None);
     }
 }

@@ -272,9 +272,9 @@ impl RunResult {
         if let (Some(errors), Some(privacy)) = (&errors, &privacy)
             && let Some(noise) = &errors.noise
         {
-            let (domain, of_forecast) = (work.domain()?, privacy.predicted_error.unwrap_or(f64::INFINITY));
+            let (domain, at_most) = (work.domain()?, privacy.predicted_range.map_or(f64::INFINITY, |[_, high]| high));
             let held = if errors.mass.iter().all(Option::is_none) { &errors.sizes } else { &errors.mass };
-            findings.extend(warnings::under_noise(&domain, outcome, &noise.centres_box, held, of_forecast));
+            findings.extend(warnings::under_noise(&domain, outcome, &noise.centres_box, held, at_most));
         }
         let gone = (0..roster.sites.len() as u16).map(|site| (site, roster.name_of(PartyId::Site(site))));
         let named = |name: &String| {

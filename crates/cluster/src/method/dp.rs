@@ -221,7 +221,7 @@ pub(super) fn spread(domain: &Domain, k: usize, seed: u64) -> Result<Centres, Er
     best.map_or_else(|| Centres::uniform(domain, k, seed), |(_, centres)| Ok(centres))
 }
 
-pub(super) fn least_distance(centres: &Centres, domain: &Domain) -> f64 {
+fn least_distance(centres: &Centres, domain: &Domain) -> f64 {
     let mut least = f64::INFINITY;
     for (c, centre) in centres.rows().enumerate() {
         for (column, x) in centre.iter().enumerate() {

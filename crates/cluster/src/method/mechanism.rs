@@ -36,8 +36,7 @@ const POINTS: usize = 240;
 const POINTS_EACH: usize = 8;
 /// Rounds that the errors repeat: noise of earlier ones is forgotten.
 const LAST_ROUNDS: u32 = 15;
-/// Least distance of two clear clusters, in deviations of a cluster in two columns: of those tried against runs on clusters from 4.7 to 8.3
-/// deviations apart (`what_is_forecast_is_found`) the one whose forecast is in the middle.
+/// Least distance of two clear clusters, in deviations of a cluster in two columns: where the deviation of made-up rows begins.
 const APART: f64 = 5.4;
 
 /// Rounds of the plain method over made-up rows at most; it rests when centres move less than this part of their least distance.

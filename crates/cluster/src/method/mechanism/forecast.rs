@@ -1,33 +1,47 @@
 //! What will come out of a plan, said before anybody agrees to it and from public facts alone: expected rows, columns, K, method,
-//! rounds, budget and sites. The plan's own first centres and rounds are played over layouts of clear, round clusters, with its noise
-//! and without.
+//! rounds, budget and sites. The plan's own first centres and rounds are played over layouts of clusters in its columns, from overlapping
+//! to clear ones, with its noise and without.
 
-use super::super::dp::{least_distance, spread};
+use super::super::dp::spread;
 use super::super::recipe::{Recipe, Seeding};
-use super::{Mechanism, POINTS, POINTS_EACH, Shape, deviation, lost};
+use super::{Cloud, Mechanism, POINTS, POINTS_EACH, Shape, lost};
+use crate::metrics::matched_distance;
 use crate::privacy::{Noise, in_nano};
 use crate::random::Stream;
 use crate::{Centres, Domain, Error, distance};
 
-/// Above this part of a column's range an error of the centres makes a result useless.
+/// Above this part of a column's range an error of its mean makes a description useless.
 pub const USEFUL: f64 = 0.05;
-/// A plan whose noise loses a cluster in more than one layout of ten is of no use.
+/// A plan whose noise spoils more than one layout of ten is of no use.
 pub const KEPT: f64 = 0.9;
+/// A layout is spoilt, too, where the objective ends at so many times that of the noise-free run from the true places.
+const WORSE: f64 = 1.05;
+/// Share of the layouts below the range that is said, and above it.
+const OUTSIDE: f64 = 0.05;
+/// A normal number lies below this many deviations in 95 % (1 - [`OUTSIDE`]).
+const WITHIN: f64 = 1.645;
+
+/// What layouts are drawn from: the least distance of two clusters in deviations, rows of a cluster in equal shares, deviations in a
+/// column over those of all, and the part of the box that holds the centres. Real runs over clusters of other shapes lie in the range
+/// of such layouts (`what_is_forecast_is_found`).
+const APART: [f64; 2] = [2.5, 7.0];
+const SHARES: [f64; 2] = [0.3, 2.0];
+const STRETCH: [f64; 2] = [0.6, 1.4];
+const NARROW: [f64; 2] = [0.4, 1.0];
 
 /// Layouts of clusters: a probability of 0.9 is then known to 0.02.
 const LAYOUTS: usize = 200;
 /// Fewest layouts, where many rounds or clusters make each one dear, and most of each number of rows that is tried.
-const FEWEST: usize = 5;
+const FEWEST: usize = 10;
 const TRIED: usize = 40;
 /// Distances of one point to one centre in eight columns that layouts take at most, but for the fewest: about a second's work.
 const WORK: u64 = 300_000_000;
 /// A distance in a round takes so many times as long as one between candidates: it has a membership.
 const OF_A_ROUND: u64 = 16;
 /// A layout that takes more is not played, and nothing is forecast.
-const MOST_WORK: u64 = 2 * WORK;
-/// Draws of a layout among which the most spread one counts, and places that each cluster may move to then, twice.
-const DRAWS: usize = 200;
-const PLACES: usize = 20;
+const MOST_WORK: u64 = WORK;
+/// Draws of a place among which the one farthest from the others counts.
+const DRAWS: usize = 10;
 /// More rows are tried up to this power of two times as many.
 const MOST_DOUBLINGS: u32 = 10;
 /// Part of the sampling error that a played sample has: the rounds answer to it in proportion.
@@ -36,14 +50,17 @@ const SAMPLE: f64 = 0.1;
 /// What will come out of a plan.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Forecast {
-    /// How far noise and clip move a coordinate of a centre (root mean square over centres and columns, median over layouts), as
-    /// a part of the column's range; `+inf` where most layouts lose a cluster without noise, too.
+    /// How far a coordinate of a centre ends from that of the noise-free run from the true places (root mean square over centres and
+    /// columns, median over layouts), as a part of the column's range.
     pub error: f64,
+    /// What that lies between in nine layouts of ten.
+    pub range: [f64; 2],
     /// The same of another sample of as many rows of the same clusters: what the rows themselves leave open.
     pub sampling: f64,
-    /// Share of the layouts in which every cluster has a centre of its own at the end.
+    /// Share of the layouts in which every cluster that the noise-free run from the true places finds has a centre at the end, and the
+    /// objective is hardly larger than there.
     pub kept: f64,
-    /// The same without noise: what is missing to 1 here is the fault of first centres, K or fuzzifier.
+    /// The same without noise: what is missing to 1 here is the fault of first centres and rounds.
     pub kept_without_noise: f64,
     /// Layouts that were played; of clusters 0 if K is too large for that, and nothing is forecast then.
     pub layouts: usize,
@@ -55,6 +72,7 @@ impl Forecast {
     /// Of a plan that is not played: it promises nothing.
     pub const NOTHING: Forecast = Forecast {
         error: f64::INFINITY,
+        range: [f64::INFINITY; 2],
         sampling: f64::INFINITY,
         kept: 0.0,
         kept_without_noise: 0.0,
@@ -64,15 +82,14 @@ impl Forecast {
 
     /// Whether centres can be told from noise.
     pub fn useful(&self) -> bool {
-        self.error <= USEFUL && self.kept >= KEPT
+        self.kept >= KEPT
     }
 }
 
-/// What will come out of a recipe with noise whose totals have `excess` times the planned deviation; `None` without noise. K clear,
-/// round clusters, of which the nearest two are 3.8 times as far apart as their rows lie from the centres (root mean square; 5.4
-/// deviations in two columns), with rows from half to one and a half of an equal share of the expected ones, are spread in the box.
-/// Of a range of K it is the largest. A description has no clusters: its means of columns are meant, of rows anywhere in their
-/// ranges. Always the same for the same plan, and never more than some ten seconds' work.
+/// What will come out of a recipe with noise whose totals have `excess` times the planned deviation; `None` without noise. K clusters of
+/// unlike sizes and shapes, of which the nearest two overlap or lie apart, are spread in the box. Of a range of K it is the largest. A
+/// description has no clusters: its means of columns are meant, of rows anywhere in their ranges. Always the same for the same plan, and
+/// never more than some ten seconds' work.
 ///
 /// # Errors
 /// [`Error`] where the recipe cannot be run.
@@ -107,7 +124,10 @@ fn described(recipe: &Recipe, domain: &Domain, excess: f64) -> Result<Option<For
     // A column's sum in parts of its range is as noisy as a count.
     let error = levels.of_last()[0].deviation * excess / rows;
     let sampling = (1.0 / (12.0 * rows)).sqrt();
-    Ok(Some(Forecast { error, sampling, kept: 1.0, kept_without_noise: 1.0, layouts: 0, rows: None }))
+    let off = WITHIN / (2.0 * domain.columns() as f64).sqrt();
+    let range = [1.0 - off, 1.0 + off].map(|times| times.max(0.0) * error);
+    let kept = f64::from(u8::from(error <= USEFUL));
+    Ok(Some(Forecast { error, range, sampling, kept, kept_without_noise: 1.0, layouts: 0, rows: None }))
 }
 
 /// Of centres, over so many layouts at most.
@@ -133,36 +153,34 @@ fn played(recipe: &Recipe, domain: &Domain, excess: f64, most: usize) -> Result<
     let mut stream = Stream::new(0, b"veilsum mechanism layout");
     let (mut kept, mut errors, mut sampling) = ([0usize; 2], Vec::new(), Vec::new());
     for _ in 0..layouts {
-        let truth = layout(domain, k, &mut stream)?;
-        let shares: Vec<f64> = (0..k).map(|_| 0.5 + stream.unit()).collect();
-        let part = noise.expected_rows as f64 / shares.iter().sum::<f64>();
-        let rows: Vec<f64> = shares.iter().map(|share| share * part).collect();
-        let cloud = shape.cloud(&truth, &rows, &vec![1.0; d], deviation(&truth, domain), domain);
+        let (truth, cloud) = shape.layout(domain, k, noise.expected_rows as f64, &mut stream)?;
         let first = |mechanism: &Mechanism<'_>, noise: Option<&mut Stream>| match (&start, &recipe.seeding) {
             (None, Seeding::Candidates(params)) => mechanism.first_centres(&cloud, params, k, noise),
             (start, _) => start.clone().ok_or(Error::NoCentresYet),
         };
+        let best = plain.run(&cloud, truth.clone(), 0, None)?.centres;
         let begin = first(&mechanism, Some(&mut stream))?;
         let noisy = mechanism.run(&cloud, begin, 0, Some(&mut stream))?.centres;
-        let begin = first(&plain, None)?;
-        let quiet = plain.run(&cloud, begin.clone(), 0, None)?.centres;
-        let all_there = [&noisy, &quiet].map(|found| lost(found, &truth, domain) == 0);
-        kept.iter_mut().zip(all_there).for_each(|(kept, all)| *kept += usize::from(all));
-        if all_there[1] {
-            errors.push(off(&noisy, &quiet, &truth, domain));
-            let other = plain.run(&cloud.sampled(SAMPLE, &mut stream), begin, 0, None)?.centres;
-            sampling.push(off(&other, &quiet, &truth, domain) / SAMPLE);
+        let quiet = plain.run(&cloud, first(&plain, None)?, 0, None)?.centres;
+        let (missed, least) = (lost(&best, &truth, domain), plain.objective(&cloud, &best));
+        for (kept, found) in kept.iter_mut().zip([&noisy, &quiet]) {
+            let stays = lost(found, &truth, domain) <= missed && plain.objective(&cloud, found) < WORSE * least;
+            *kept += usize::from(stays);
         }
+        let other = plain.run(&cloud.sampled(SAMPLE, &mut stream), best.clone(), 0, None)?.centres;
+        errors.push(off(&noisy, &best, domain)?);
+        sampling.push(off(&other, &best, domain)? / SAMPLE);
     }
     let [kept, kept_without_noise] = kept.map(|kept| kept as f64 / layouts as f64);
-    let (error, sampling) = (median(errors, layouts), median(sampling, layouts));
-    Ok(Some(Forecast { error, sampling, kept, kept_without_noise, layouts, rows: None }))
+    let [low, error, high] = quantiles(errors, [OUTSIDE, 0.5, 1.0 - OUTSIDE]);
+    let [sampling] = quantiles(sampling, [0.5]);
+    Ok(Some(Forecast { error, range: [low, high], sampling, kept, kept_without_noise, layouts, rows: None }))
 }
 
 /// Distances in eight columns that one layout takes, with noise and without: in its rounds and for its first centres.
 fn work_of(recipe: &Recipe, rounds: u32, k: u64, d: u64) -> u64 {
     let points = (POINTS as u64 / k.max(1)).max(POINTS_EACH as u64).saturating_mul(k);
-    let rounds = [3, OF_A_ROUND, u64::from(rounds) + 1, points, k].into_iter().fold(1, u64::saturating_mul);
+    let rounds = [4, OF_A_ROUND, u64::from(rounds) + 1, points, k].into_iter().fold(1, u64::saturating_mul);
     let first = match &recipe.seeding {
         Seeding::Candidates(params) => params.distances(u32::try_from(k).unwrap_or(u32::MAX)).saturating_mul(2),
         _ => 0,
@@ -170,70 +188,115 @@ fn work_of(recipe: &Recipe, rounds: u32, k: u64, d: u64) -> u64 {
     rounds.saturating_add(first).saturating_mul(8 + d) / 8
 }
 
-/// Root mean square of how far coordinates of the centres near every true one lie from each other, as a part of the column's range.
-fn off(found: &Centres, other: &Centres, truth: &Centres, domain: &Domain) -> f64 {
-    let ranges: Vec<f64> =
-        (0..domain.columns()).map(|j| domain.working_interval(j)).map(|(low, high)| high - low).collect();
-    let near = |centres: &Centres, at: &[f64]| centres.row(distance::nearest(at, centres.rows()).0).to_vec();
-    let squares: f64 = truth
-        .rows()
-        .flat_map(|at| near(found, at).into_iter().zip(near(other, at)).zip(&ranges).collect::<Vec<_>>())
-        .map(|((a, b), range)| ((a - b) / range).powi(2))
-        .sum();
-    (squares / truth.as_slice().len() as f64).sqrt()
-}
-
-/// The median of so many numbers, of which those that are not there are `+inf`.
-fn median(mut found: Vec<f64>, of: usize) -> f64 {
-    found.sort_by(f64::total_cmp);
-    found.get(of / 2).copied().unwrap_or(f64::INFINITY)
-}
-
-/// K places far from each other and from the walls: the most spread of some uniform draws, in which each place then moves to
-/// farther ones.
-fn layout(domain: &Domain, k: usize, stream: &mut Stream) -> Result<Centres, Error> {
+/// Root mean square of how far coordinates of centres, in the best pairs, lie from each other, as a part of the column's range.
+fn off(found: &Centres, other: &Centres, domain: &Domain) -> Result<f64, Error> {
     let d = domain.columns();
-    let place = |stream: &mut Stream| -> Vec<f64> {
-        let within = |(low, high): (f64, f64)| low + (high - low) * stream.unit();
-        (0..d).map(|column| domain.working_interval(column)).map(within).collect()
+    let side = |(low, high): (f64, f64)| high - low;
+    let parts = |centres: &Centres| {
+        let values = centres.as_slice().iter().enumerate();
+        Centres::new(centres.k(), d, values.map(|(at, x)| x / side(domain.working_interval(at % d))).collect())
     };
-    let centres = |values| Centres::new(k, d, values);
-    let drawn = |stream: &mut Stream| centres((0..k).flat_map(|_| place(stream)).collect());
-    let mut best = drawn(stream)?;
-    for _ in 1..DRAWS {
-        let other = drawn(stream)?;
-        if least_distance(&other, domain) > least_distance(&best, domain) {
-            best = other;
-        }
-    }
-    for cluster in (0..k).chain(0..k) {
-        let alone = |at: &[f64]| {
-            let walls = at.iter().enumerate().map(|(column, x)| {
-                let (low, high) = domain.working_interval(column);
-                2.0 * (x - low).min(high - x)
-            });
-            let others = best.rows().enumerate().filter(|(other, _)| *other != cluster);
-            walls.chain(others.map(|(_, other)| distance::euclidean(at, other))).fold(f64::INFINITY, f64::min)
+    let apart = matched_distance(&parts(found)?, &parts(other)?)?.frobenius;
+    Ok(apart / (found.as_slice().len() as f64).sqrt())
+}
+
+/// Of some numbers, those below which these parts of them lie.
+fn quantiles<const N: usize>(mut of: Vec<f64>, parts: [f64; N]) -> [f64; N] {
+    of.sort_by(f64::total_cmp);
+    parts.map(|part| of[((of.len() - 1) as f64 * part).round() as usize])
+}
+
+impl Mechanism<'_> {
+    /// What the rounds make small.
+    fn objective(&self, cloud: &Cloud, centres: &Centres) -> f64 {
+        let mut u = vec![0.0; centres.k()];
+        let of = |x: &[f64], sum: &mut [f64]| match self.recipe.algorithm.traits().fuzzifier {
+            Some(m) => sum[0] += distance::memberships(x, centres.rows(), m, &mut u),
+            None => sum[0] += distance::nearest(x, centres.rows()).1,
         };
-        let places = std::iter::once(best.row(cluster).to_vec()).chain((0..PLACES).map(|_| place(stream)));
-        let farthest = places.max_by(|a, b| alone(a).total_cmp(&alone(b))).unwrap_or_default();
-        let mut values = best.as_slice().to_vec();
-        values[cluster * d..(cluster + 1) * d].copy_from_slice(&farthest);
-        best = centres(values)?;
+        Self::sum(cloud, centres.columns(), 1, of)[0]
     }
-    Ok(best)
+}
+
+impl Shape {
+    /// K clusters of so many rows together: their true places and the rows.
+    fn layout(&self, domain: &Domain, k: usize, rows: f64, stream: &mut Stream) -> Result<(Centres, Cloud), Error> {
+        let (d, numbers) = (domain.columns(), domain.numbers());
+        let between = |[low, high]: [f64; 2], stream: &mut Stream| low + (high - low) * stream.unit();
+        let narrow = between(NARROW.map(f64::ln), stream).exp();
+        // Everything is in parts of the columns' ranges.
+        let mut truth: Vec<f64> = Vec::with_capacity(k * d);
+        for _ in 0..k {
+            let drawn = (0..DRAWS).map(|_| place(domain, narrow, stream)).collect::<Vec<_>>();
+            let alone = |at: &Vec<f64>| distance::nearest(at, truth.chunks_exact(d)).1;
+            truth.extend(drawn.into_iter().max_by(|a, b| alone(a).total_cmp(&alone(b))).unwrap_or_default());
+        }
+        let gap = least_distance(&truth, d);
+        // As many deviations apart in two columns; in more of them rather as many in each, or as far against how far rows lie away.
+        let flat = (2.0 / d.max(2) as f64).powf(between([0.0, 0.5], stream));
+        let deviation = gap / between(APART.map(f64::ln), stream).exp() * flat;
+        let mut points = Vec::with_capacity(k * self.normal.len());
+        for centre in truth.chunks_exact(d) {
+            let deviations: Vec<f64> = (0..numbers).map(|_| deviation * between(STRETCH, stream)).collect();
+            for normal in self.normal.chunks_exact(d) {
+                let number = |j: usize| (centre[j] + deviations[j] * normal[j]).clamp(0.0, 1.0);
+                points.extend((0..numbers).map(number));
+                let mut rest = &centre[numbers..];
+                for categories in domain.categories() {
+                    let (shares, others) = rest.split_at(*categories);
+                    let mut left = stream.unit();
+                    let found = shares.iter().position(|share| {
+                        left -= share;
+                        left < 0.0
+                    });
+                    points.extend((0..*categories).map(|at| f64::from(u8::from(Some(at) == found))));
+                    rest = others;
+                }
+            }
+        }
+        let working = |values: Vec<f64>| -> Vec<f64> {
+            let within = |(low, high): (f64, f64), part: f64| low + (high - low) * part;
+            values.into_iter().enumerate().map(|(at, x)| within(domain.working_interval(at % d), x)).collect()
+        };
+        let shares: Vec<f64> = (0..k).map(|_| between(SHARES, stream)).collect();
+        let each = rows / shares.iter().sum::<f64>() / self.each as f64;
+        let weights = shares.iter().flat_map(|share| std::iter::repeat_n(share * each, self.each)).collect();
+        Ok((Centres::new(k, d, working(truth))?, Cloud { points: working(points), weights }))
+    }
+}
+
+/// A place of a cluster in the middle part of the ranges of numbers, with shares of categories, some of them large.
+fn place(domain: &Domain, narrow: f64, stream: &mut Stream) -> Vec<f64> {
+    let mut place: Vec<f64> = (0..domain.numbers()).map(|_| 0.5 + narrow * (stream.unit() - 0.5)).collect();
+    for categories in domain.categories() {
+        let shares: Vec<f64> = (0..*categories).map(|_| stream.unit().powi(4)).collect();
+        let all: f64 = shares.iter().sum();
+        place.extend(shares.iter().map(|share| share / all));
+    }
+    place
+}
+
+/// The least distance of two places of d coordinates; of a single one a half.
+fn least_distance(places: &[f64], d: usize) -> f64 {
+    let others = |at: usize| places.chunks_exact(d).take(at);
+    let pairs = places
+        .chunks_exact(d)
+        .enumerate()
+        .flat_map(|(at, place)| others(at).map(|other| distance::euclidean(place, other)));
+    pairs.min_by(f64::total_cmp).unwrap_or(0.5)
 }
 
 #[cfg(test)]
 mod tests {
     use super::super::gap;
     use super::*;
+    use crate::method::Candidates;
     use crate::{Algorithm, Scaling};
 
     fn plan(k: u32, epsilon: f64, expected_rows: u64) -> (Recipe, Domain) {
         let algorithm = Algorithm::Fcm { m: 2.0, epsilon: 0.0, max_rounds: 10 };
-        let mut recipe = Recipe::plain(algorithm, k, Seeding::Uniform { seed: 11 });
-        recipe.noise = Some(Noise::usual(crate::privacy::rho(epsilon, 1e-6), expected_rows).from_anywhere());
+        let mut recipe = Recipe::plain(algorithm, k, Seeding::Candidates(Candidates::usual(1)));
+        recipe.noise = Some(Noise::usual(crate::privacy::rho(epsilon, 1e-6), expected_rows));
         (recipe, Domain::new(vec![-1.0; 2], vec![1.0; 2], Scaling::None).unwrap())
     }
 
@@ -261,15 +324,15 @@ mod tests {
         );
         // Many clusters fall to first centres already: no rows help there.
         let many = told(15, 8.0, 5000);
-        assert!(many.kept < 0.3 && many.kept_without_noise < 0.5 && many.rows.is_none(), "{many:?}");
+        assert!(many.kept < 0.7 && many.kept_without_noise < KEPT && many.rows.is_none(), "{many:?}");
         assert!(told(1, 1.0, 3000).kept > 0.99);
     }
 
-    /// Both errors fall with the rows: samples as 1/sqrt(N); noise by about as much, because the clip widens.
+    /// Both errors fall with the rows: samples about as 1/sqrt(N); noise by about as much, because the clip widens.
     #[test]
     fn errors_fall_with_rows() {
         let [few, many] = [3000, 12_000].map(|rows| told(3, 1.0, rows));
-        assert!((1.9..2.1).contains(&(few.sampling / many.sampling)), "{few:?} {many:?}");
+        assert!((1.7..2.2).contains(&(few.sampling / many.sampling)), "{few:?} {many:?}");
         assert!((1.5..4.0).contains(&(few.error / many.error)), "{few:?} {many:?}");
     }
 
@@ -286,14 +349,11 @@ mod tests {
     /// The work is bounded, whatever K and the columns are, and where it would be too much nothing is forecast.
     #[test]
     fn large_plans_are_not_played() {
-        use crate::method::Candidates;
         for (k, d, played) in [(3, 2, true), (15, 2, true), (50, 20, true), (400, 10, false), (4096, 64, false)] {
-            let (mut recipe, _) = plan(k, 3.5, 100_000);
-            recipe.seeding = Seeding::Candidates(Candidates::usual(1));
+            let (recipe, _) = plan(k, 3.5, 100_000);
             assert_eq!(work_of(&recipe, 10, u64::from(k), d) <= MOST_WORK, played, "{k} {d}");
         }
-        let (mut recipe, domain) = plan(4096, 3.5, 100_000);
-        recipe.seeding = Seeding::Candidates(Candidates::usual(1));
+        let (recipe, domain) = plan(4096, 3.5, 100_000);
         let found = forecast(&recipe, &domain, 1.0).unwrap().expect("noise");
         assert!(found.layouts == 0 && !found.useful() && found.rows.is_none(), "{found:?}");
     }
