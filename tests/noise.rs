@@ -6,7 +6,7 @@ use std::path::Path;
 use serde_json::{Value, json};
 use veilsum_cluster::{
     Algorithm, Method, OutOfBox, Prepared, Query, Rows, Step,
-    method::Seeding,
+    method::{Pick, Seeding},
     privacy::{Noise, Unit, epsilon},
 };
 use veilsum_node::{
@@ -33,6 +33,7 @@ pub(crate) fn work(eps: f64) -> PlanSpec {
     work.recipe.noise = Some(Noise::usual(veilsum_cluster::privacy::rho(eps, 1e-6), ROWS).from_anywhere());
     work.step_bits = Some(20);
     work.out_of_box = OutOfBox::Clip;
+    work.recipe.choice.by = Pick::Gap;
     work
 }
 
@@ -423,10 +424,16 @@ fn noi_5_what_no_sensitivity_is_proved_for_is_refused() {
     refused(
         &|w| {
             w.recipe.clusters.max = 4;
-            w.recipe.validity.full = true;
-            w.recipe.choice.by = veilsum_cluster::method::Pick::Gap;
+            w.recipe.choice.by = Pick::FuzzyDaviesBouldin;
         },
-        "no noise",
+        "the gap chooses K",
+    );
+    refused(
+        &|w| {
+            w.recipe.clusters.max = 4;
+            w.recipe.noise.as_mut().expect("noise").tau = 0.0;
+        },
+        "dp_tau above 0",
     );
     refused(
         &|w| w.recipe.range = Some(veilsum_cluster::method::LocalRange { most: 4, starts: 1, seed: 1 }),

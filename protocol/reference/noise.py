@@ -133,7 +133,7 @@ def levels(question, noise, rounds, domain):
         return [own(1.0, count)]
     [(name, q)] = question[1]["queries"]
     if name == "shifts":
-        return [own(q["clip"] ** power, each * part) for power, part in enumerate((0.14, 0.76, 0.1))]
+        return [own(q["clip"] ** power, each * part) for power, part in enumerate((0.14, 0.81, 0.05))]
     k, third = len(q["centres"]), validation / 3
     return [own(math.sqrt(k) * 2 * far, third), own(1.0, third), own(4 * far * far * k ** (1 - q["m"]), third)]
 

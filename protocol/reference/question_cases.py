@@ -150,7 +150,7 @@ def works():
     noisy = work(("kmeans", {"epsilon": 0.0, "max_rounds": 8}), uniform, step_bits=20, out_of_box=("clip", {}))
     noisy["recipe"] |= {
         "validity": {"full": False, "vectors": False, "judge_m": 2.0, "davies_bouldin": {"p": 1.0, "q": 1.0}},
-        "choice": {"by": ("fuzzy-davies-bouldin", {}), "elbow": False},
+        "choice": {"by": ("gap", {}), "elbow": False},
         "noise": {
             "nano_rho": 250_000_000, "unit": ("person", {"rows": 128}), "count_share": 0.02, "seeding_share": 0.1,
             "validation_share": 0.1, "standardising_share": 0.05, "absolute_rounds": 2, "tau": 0.25,

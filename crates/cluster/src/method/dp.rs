@@ -370,7 +370,7 @@ mod tests {
         let around: Vec<f64> =
             asked.split_off(3).into_iter().map(|(_, middle, clip)| if middle { 0.0 } else { clip }).collect();
         assert_eq!(asked, [(0, true, 500.0), (1, true, 500.0), (2, true, 500.0)]);
-        assert!(around[0] == 125.0 && around[1] == 250.0 && around[2] > 30.0, "{around:?}");
+        assert!(around[0] == 125.0 && around[1] == 200.0 && around[2] > 30.0, "{around:?}");
         assert!(run.take(&[1.0; 4], None, &walls(&run)).is_err() && !run.fit().converged);
         assert!(run.take(&[1.0, f64::NAN, 0.0, 0.0, 0.0], None, &walls(&run)).is_err());
     }

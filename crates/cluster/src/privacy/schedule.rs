@@ -8,9 +8,10 @@ use crate::{Domain, Query};
 
 /// Noise of the centres over the rows' own sampling error, by the plan's noise and expected rows: the clip that it allows is taken.
 const NOISE_OF_SAMPLING: f64 = 0.3;
-/// A row pulls at least so many times as far as rows lie from their centres (root mean square), and no less than so small a part of the
-/// box's half diagonal.
-const LEAST_PULL: f64 = 2.5;
+/// A row pulls at least so many times as far as rows lie from their centres (root mean square): the more, if the noise is then no more than this
+/// part of the sampling error. And it pulls no less than so small a part of the box's half diagonal.
+const LEAST_PULL: (f64, f64) = (2.0, 2.5);
+const NOISE_OF_WIDER: f64 = 0.5;
 const NARROWEST: f64 = 128.0;
 
 /// How much one block of a total may say, in working units.
@@ -145,9 +146,10 @@ impl Levels {
                 let last = self.rounds.saturating_sub(self.first_of_last(self.rounds)).max(1);
                 let rows = self.noise.expected_rows as f64 / k.max(1) as f64 * f64::from(last);
                 let noise = self.of_round(1.0)[1].deviation;
-                let wide = NOISE_OF_SAMPLING * (rows / self.columns as f64).sqrt() / noise;
+                let even = (rows / self.columns as f64).sqrt() / noise;
+                let far = (NOISE_OF_WIDER * even).clamp(LEAST_PULL.0, LEAST_PULL.1).max(NOISE_OF_SAMPLING * even);
                 let (least, most) = self.pulls();
-                (wide.max(LEAST_PULL) * radius).clamp(least, most)
+                (far * radius).clamp(least, most)
             }
             None => self.noise.tau * self.reach,
         }
