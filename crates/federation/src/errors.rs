@@ -96,7 +96,8 @@ impl ResultErrors {
         if let Some(found) = &outcome.description {
             let repeats = mechanism::descriptions(&work.recipe, &domain, found, excess).ok()?;
             let repeats: Result<Vec<_>, _> = repeats.iter().map(|found| Description::of(work, found)).collect();
-            return Self::of_description(&domain, Description::of(work, found).ok()?.errors(&repeats.ok()?));
+            let found = Description::of(work, found).ok()?;
+            return Self::of_description(&domain, &found, found.errors(&repeats.ok()?));
         }
         let found = mechanism::errors(&work.recipe, &domain, outcome, excess).ok()??;
         let (whole, noise) = (&found.whole, &found.noise);
@@ -184,8 +185,17 @@ impl ResultErrors {
         })
     }
 
-    /// Of a description, whose one centre is the mean of all rows.
-    fn of_description(domain: &Domain, errors: Description) -> Option<ResultErrors> {
+    /// Of a description, whose one centre is the mean of all rows. A deviation that noise may have made of none is below the end of its
+    /// interval.
+    fn of_description(domain: &Domain, found: &Description, errors: Description) -> Option<ResultErrors> {
+        let each = found.numbers.iter().zip(&errors.numbers).enumerate();
+        // Two of them are the deviation itself where repetitions fall to 0.
+        let few = each.filter(|(_, (found, error))| found.deviation <= COUNTS * error.deviation);
+        let below: BTreeMap<String, f64> = few
+            .map(|(i, (found, error))| {
+                (format!("/description/numbers/{i}/deviation"), found.deviation + COUNTS * error.deviation)
+            })
+            .collect();
         let numbers = errors.numbers.iter().map(|number| number.mean);
         let shares = errors.categories.iter().flat_map(|of| &of.counts).map(|count| count.share);
         let centre: Vec<f64> = numbers.chain(shares).collect();
@@ -197,6 +207,8 @@ impl ResultErrors {
             centres_box: vec![centre_box],
             n_total: Some(errors.rows as f64),
             description: Some(errors),
+            not_distinguishable_from_noise: below.keys().cloned().collect(),
+            below,
             ..ResultErrors::default()
         })
     }
@@ -227,6 +239,22 @@ mod tests {
         let found = drowned_points(&curve, |point| Some(24.0 / f64::from(point.k)));
         assert_eq!(found, ["/curve/1/objective", "/curve/1/indices/xie_beni"]);
         assert_eq!(drowned_points(&curve, |_| None).len(), 6, "noise of which nothing is known");
+    }
+
+    /// A range far too wide: a variance below 0 counts as 0, and a deviation as large as its noise says nothing.
+    #[test]
+    fn a_deviation_that_noise_may_have_made_is_below_the_end_of_its_interval() {
+        let of = |deviations: [f64; 3]| -> Description {
+            let number = |x: f64| serde_json::json!({"column": "a", "mean": 1.0, "deviation": x, "histogram": []});
+            let numbers = deviations.map(number);
+            let all = serde_json::json!({"rows": 9, "missing": "", "numbers": numbers, "categories": []});
+            serde_json::from_value(all).unwrap()
+        };
+        let domain = Domain::known(vec![0.0; 3], vec![100.0; 3], veilsum_cluster::Scaling::Box);
+        let errors = ResultErrors::of_description(&domain, &of([15.0, 0.0, 12.0]), of([1.0, 6.0, 6.0])).unwrap();
+        let places = [1, 2].map(|i| format!("/description/numbers/{i}/deviation"));
+        assert_eq!(errors.not_distinguishable_from_noise, places);
+        assert_eq!(places.map(|place| errors.below[&place]), [12.0, 24.0]);
     }
 
     #[test]

@@ -111,12 +111,13 @@ fn described(told: &Told, found: &Description) -> String {
             out,
             "  {name:<names$} {lacking:>9} {:>11} {:>11}  {}",
             short(number.mean),
-            short(number.deviation),
+            told.below(i).map_or_else(|| short(number.deviation), |end| format!("below {}", short(end))),
             bars.collect::<String>()
         );
         let Some(off) = errors.and_then(|errors| errors.numbers.get(i)) else { continue };
         let rows = off.histogram.iter().map(|bin| bin.rows).max().unwrap_or(0);
-        let (mean, deviation) = (short(off.mean), short(off.deviation));
+        let mean = short(off.mean);
+        let deviation = told.below(i).map_or_else(|| short(off.deviation), |_| String::new());
         let _ = writeln!(out, "  {:>names$} {:>9} {mean:>11} {deviation:>11}  {rows} in a bin", "±", "");
     }
     for (i, of) in found.categories.iter().enumerate() {

@@ -208,6 +208,11 @@ impl Told {
         self.shown(value, |errors| of(errors.description.as_ref()?)).unwrap_or("–".to_owned())
     }
 
+    /// What the deviation of a described number is below, where noise may have made it of none.
+    pub(super) fn below(&self, number: usize) -> Maybe {
+        self.errors.as_ref()?.below.get(&format!("/description/numbers/{number}/deviation")).copied()
+    }
+
     /// How far a centre lies from the mean of all rows, in their standard deviations.
     pub(super) fn difference(&self, cluster: usize, column: usize) -> Maybe {
         let of = self.part(self.columns.get(column)?)?;

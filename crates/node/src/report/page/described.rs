@@ -1,6 +1,6 @@
 //! What `describe` found of every column.
 
-use veilsum_charts::{Chart, Histogram, Page, Plot, page::Cell};
+use veilsum_charts::{Chart, Histogram, Page, Plot, page::Cell, text::number};
 
 use crate::{
     description::{Bin, Description, Number},
@@ -14,7 +14,8 @@ pub(super) fn columns(page: &mut Page, told: &Told) {
     let noisy = told.privacy.is_some();
     let rows = found.numbers.iter().enumerate().map(|(i, of)| {
         let shown = |value: &dyn Fn(&Number) -> f64| told.described(|of| Some(value(of.numbers.get(i)?)));
-        [of.column.clone(), missing(of.missing), shown(&|of| of.mean), shown(&|of| of.deviation)].map(Cell::Text)
+        let deviation = told.below(i).map_or_else(|| shown(&|of| of.deviation), |end| format!("below {}", number(end)));
+        [of.column.clone(), missing(of.missing), shown(&|of| of.mean), deviation].map(Cell::Text)
     });
     if noisy {
         page.paragraph("Behind ± is half of a 95 % interval of the noise.");
