@@ -368,7 +368,8 @@ fn a_run_is_ended_for_everybody_by_a_command() {
     assert!(!counted.join("end").exists());
     // The next run is another one.
     all.members[2].start(&[]);
-    let next = ["--set=min_total_rows=5000", "--set=max_rounds=4", "--set=init=uniform", "--seed=2"];
+    let next =
+        ["--set=min_total_rows=5000", "--set=max_rounds=4", "--set=init=uniform", "--set=dp_useless=true", "--seed=2"];
     all.hub(&[&PLAN[..], &next].concat()).expect(0);
     all.hub(&["plan", "propose", "--start"]).expect(0);
     all.until("run 2 has ended: ");
