@@ -157,7 +157,13 @@ fn a_year_of_monthly_plans() {
     for month in 1..=12 {
         // A plan is for one run: another month's has another seed.
         let seed = format!("--seed={month}");
-        let own = ["--set=max_rounds=6", "--set=init=uniform", seed.as_str(), "--set=min_total_rows=5000"];
+        let own = [
+            "--set=max_rounds=6",
+            "--set=init=uniform",
+            "--set=dp_useless=true",
+            seed.as_str(),
+            "--set=min_total_rows=5000",
+        ];
         let month_plan = [&PLAN[..], &own].concat();
         let mut propose = vec!["plan", "propose", "--start"];
         // A week before.
