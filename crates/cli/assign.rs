@@ -96,7 +96,7 @@ fn clusters(model: &Model) -> Vec<String> {
     let names = model.names();
     let ranges = model.columns.iter().map(|column| (column.lower, column.upper)).chain(std::iter::repeat((0.0, 1.0)));
     let ranges: Vec<(f64, f64)> = ranges.take(names.len()).collect();
-    (0..model.centres.len()).map(|i| words::cluster(&names, &ranges, &model.centres, i)).collect()
+    (0..model.centres.len()).map(|i| words::cluster(&names, &ranges, model.columns.len(), &model.centres, i)).collect()
 }
 
 fn unwritten(why: impl std::fmt::Display) -> Failure {

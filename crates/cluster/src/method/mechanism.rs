@@ -206,7 +206,7 @@ impl<'a> Mechanism<'a> {
         }
     }
 
-    /// First centres from totals of the cloud.
+    /// First centres from totals of the cloud, out of as many candidates as the plan asks about for its largest K.
     fn first_centres(
         &self,
         cloud: &Cloud,
@@ -214,19 +214,17 @@ impl<'a> Mechanism<'a> {
         k: usize,
         noise: Option<&mut Stream>,
     ) -> Result<Centres, Error> {
-        self.candidates(cloud, params, k as u32, noise)?.start(k, params.seed, params.tries)
+        self.candidates(cloud, params, noise)?.start(k, params.seed, params.tries)
     }
 
-    /// Candidates for so many first centres at most from totals of the cloud.
     fn candidates(
         &self,
         cloud: &Cloud,
         params: &Candidates,
-        most: u32,
         mut noise: Option<&mut Stream>,
     ) -> Result<SeedPoints, Error> {
         let d = self.domain.columns();
-        let mut search = CandidateSearch::new(params, most, Some(&self.levels), self.domain)?;
+        let mut search = CandidateSearch::new(params, self.recipe.most_points(), Some(&self.levels), self.domain)?;
         loop {
             let query = search.ask();
             let mut values = match &query {
@@ -412,12 +410,17 @@ impl<'a> Mechanism<'a> {
         Ok(fit)
     }
 
+    /// Distances of a column that first centres take.
+    fn distances(&self, params: &Candidates) -> u64 {
+        params.distances(self.recipe.most_points()).saturating_mul(self.domain.columns() as u64)
+    }
+
     /// The plan's first centres over a cloud, each in the place of the one in `near` that it is nearest to; `near` itself where a cluster has
     /// none, which is another question ([`forecast`]), where first centres are given, and where they take too long.
     fn begun(&self, cloud: &Cloud, near: &Centres, noise: Option<&mut Stream>) -> Result<Centres, Error> {
         let (k, d) = (near.k(), near.columns());
         let found = match &self.recipe.seeding {
-            Seeding::Candidates(params) if params.distances(k as u32).saturating_mul(d as u64) < MOST_SEEDING => {
+            Seeding::Candidates(params) if self.distances(params) < MOST_SEEDING => {
                 self.first_centres(cloud, params, k, noise)?
             }
             Seeding::Uniform { seed } => spread(self.domain, k, *seed)?,
@@ -502,9 +505,7 @@ pub(super) fn squares(
     let weights = vec![weight; points.len() / domain.columns()];
     let cloud = Cloud { points, weights };
     let found = match &recipe.seeding {
-        Seeding::Candidates(params) => {
-            Some((mechanism.candidates(&cloud, params, recipe.most_points(), Some(stream))?, params))
-        }
+        Seeding::Candidates(params) => Some((mechanism.candidates(&cloud, params, Some(stream))?, params)),
         _ => None,
     };
     let total = |k: u32| {

@@ -328,6 +328,9 @@ impl Recipe {
         let rounds = u64::from(self.algorithm.traits().rounds);
         let rows = REFERENCES * REFERENCE_ROWS;
         let work = [columns as u64, rounds, rows].into_iter().fold(all_k, u64::saturating_mul);
+        // Under noise they are drawn with the columns' covariance.
+        let drawn = if self.noise.is_some() { (columns as u64).saturating_pow(2).saturating_mul(rows) } else { 0 };
+        let work = work.saturating_add(drawn);
         if work > MAX_REFERENCE_WORK {
             return Err(Error::parameter(format!(
                 "the references of the gap may take {work} multiplications at every party, {MAX_REFERENCE_WORK} are allowed: a \

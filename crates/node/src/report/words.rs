@@ -7,15 +7,10 @@ const END: f64 = 0.25;
 /// Columns that are named.
 const NAMED: usize = 4;
 
-/// Whether a column of centres holds the share of a category.
-pub(super) fn is_category(name: &str, range: (f64, f64)) -> bool {
-    name.contains('=') && range == (0.0, 1.0)
-}
-
 /// What tells a cluster from the others, as "high age, low bmi, smoker=yes": the columns first whose centres lie farthest apart as a part of
-/// their range. `centres` are K rows over `names`, with NaN if a number is not known; `ranges` are those of the columns. A column of a
-/// category, `COLUMN=CATEGORY` from 0 to 1, is named if the category is that of most rows.
-pub fn cluster(names: &[String], ranges: &[(f64, f64)], centres: &[Vec<f64>], which: usize) -> String {
+/// their range. `centres` are K rows over `names`, with NaN if a number is not known; `ranges` are those of the columns. The first `numbers`
+/// columns are of numbers, the others shares of categories, and named if the category is that of most rows.
+pub fn cluster(names: &[String], ranges: &[(f64, f64)], numbers: usize, centres: &[Vec<f64>], which: usize) -> String {
     let mut said: Vec<(f64, String)> = Vec::new();
     for (column, (name, (from, to))) in names.iter().zip(ranges).enumerate() {
         let values = || centres.iter().filter_map(|centre| centre.get(column)).filter(|x| x.is_finite());
@@ -26,7 +21,7 @@ pub fn cluster(names: &[String], ranges: &[(f64, f64)], centres: &[Vec<f64>], wh
             continue;
         };
         let place = (x - low) / (high - low);
-        let word = match is_category(name, (*from, *to)) {
+        let word = match column >= numbers {
             true if *x > 0.5 => name.clone(),
             false if place >= 1.0 - END => format!("high {name}"),
             false if place <= END => format!("low {name}"),
@@ -56,7 +51,7 @@ mod tests {
             vec![55.0, 30.0, 1.7, 0.55, 0.45],
             vec![55.0, 27.0, 1.7, 0.5, 0.5],
         ];
-        let told: Vec<String> = (0..4).map(|which| cluster(&names, &ranges, &centres, which)).collect();
+        let told: Vec<String> = (0..4).map(|which| cluster(&names, &ranges, 3, &centres, which)).collect();
         assert_eq!(
             told,
             [

@@ -24,6 +24,8 @@ const DEVIATIONS: f64 = 2.0;
 pub(super) struct Columns {
     pub(super) names: Vec<String>,
     pub(super) ranges: Vec<(f64, f64)>,
+    /// How many are of numbers; shares of categories follow.
+    numbers: usize,
     units: Vec<String>,
     /// Whether the ranges are those of the plan.
     public: bool,
@@ -41,6 +43,8 @@ impl Columns {
         };
         Columns {
             names: told.columns.clone(),
+            numbers: told.columns.len()
+                - told.categories.iter().map(|of| of.categories.len()).sum::<usize>().min(told.columns.len()),
             ranges: (0..told.columns.len()).map(range).collect(),
             units: told.columns.iter().map(unit).collect(),
             public: public.is_some(),
@@ -65,7 +69,7 @@ impl Columns {
 
     /// Whether it is no share of a category.
     fn is_number(&self, column: usize) -> bool {
-        !words::is_category(&self.names[column], self.ranges[column])
+        column < self.numbers
     }
 
     pub(super) fn pairs(&self, told: &Told) -> Vec<(usize, usize)> {
@@ -179,7 +183,9 @@ pub(super) fn centres(page: &mut Page, all: &Reported, columns: &Columns, in_pai
         let known: Vec<Vec<f64>> = (0..told.centres.len())
             .map(|i| (0..columns.names.len()).map(|column| told.at(i, column).unwrap_or(f64::NAN)).collect())
             .collect();
-        let named = |i: usize| format!("cluster {i}: {}", words::cluster(&columns.names, &columns.ranges, &known, i));
+        let named = |i: usize| {
+            format!("cluster {i}: {}", words::cluster(&columns.names, &columns.ranges, columns.numbers, &known, i))
+        };
         page.list(shown(told).into_iter().map(named));
     }
     table(page, told, columns);
