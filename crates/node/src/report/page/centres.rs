@@ -24,7 +24,7 @@ const DEVIATIONS: f64 = 2.0;
 pub(super) struct Columns {
     pub(super) names: Vec<String>,
     pub(super) ranges: Vec<(f64, f64)>,
-    /// How many are of numbers; shares of categories follow.
+    /// How many are of numbers, as far as the plan or the model is there; shares of categories follow.
     numbers: usize,
     units: Vec<String>,
     /// Whether the ranges are those of the plan.
@@ -43,8 +43,7 @@ impl Columns {
         };
         Columns {
             names: told.columns.clone(),
-            numbers: told.columns.len()
-                - told.categories.iter().map(|of| of.categories.len()).sum::<usize>().min(told.columns.len()),
+            numbers: public.map_or(told.columns.len(), Vec::len),
             ranges: (0..told.columns.len()).map(range).collect(),
             units: told.columns.iter().map(unit).collect(),
             public: public.is_some(),
