@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 use veilsum_cluster::{
     Domain, Method, Recipe, Step,
     method::mechanism::{self, Forecast, KEPT},
-    privacy::{Noise, Unit, advantage, epsilon_text},
+    privacy::{Noise, Unit, advantage, epsilon_text, excess},
 };
 
 use veilsum_proto::policy::rho_text;
@@ -74,8 +74,7 @@ impl Privacy {
     /// Of a plan; `None` where it has no noise.
     pub fn of(work: &PlanSpec, form: &SumBounds) -> Option<Privacy> {
         let (noise, shared): (Noise, _) = (work.recipe.noise?, form.noise?);
-        // Every site adds its share, those included without which the promise would hold as well.
-        let excess = (form.sites as f64 / shared.honest as f64).sqrt();
+        let excess = excess(form.sites, shared.honest);
         let [weights, sums, count] = {
             let [weights, sums] = shared.levels.of_last();
             [weights, sums, shared.levels.of_count()].map(|level| level.deviation * excess)

@@ -6,6 +6,7 @@ use serde::{Deserialize, Serialize};
 use veilsum_cluster::{
     Centres, Domain, Outcome, Query,
     method::{CurvePoint, mechanism},
+    privacy,
 };
 
 use crate::{description::Description, near, plan::PlanSpec, question::Shared};
@@ -91,8 +92,7 @@ impl ResultErrors {
         counted: Option<u64>,
     ) -> Option<ResultErrors> {
         let (shared, domain) = (shared?, work.domain().ok()?);
-        // Every site adds its share, those included without which the promise would hold as well.
-        let excess = (sites as f64 / shared.honest as f64).sqrt();
+        let excess = privacy::excess(sites, shared.honest);
         if let Some(found) = &outcome.description {
             let repeats = mechanism::descriptions(&work.recipe, &domain, found, excess).ok()?;
             let repeats: Result<Vec<_>, _> = repeats.iter().map(|found| Description::of(work, found)).collect();

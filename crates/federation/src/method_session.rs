@@ -96,7 +96,8 @@ impl MethodSession {
     /// A [`Failure`] where the plan cannot be run.
     pub fn of(work: &PlanSpec, form: SumBounds) -> Result<MethodSession, Failure> {
         let terms = Terms { domain: work.domain()?, form, sampling: work.sampling, judge: work.judge };
-        MethodSession::begin(work.run(form.sites)?.coarse(form.rounding()), terms)
+        let honest = form.noise.map_or(1, |shared| shared.honest);
+        MethodSession::begin(work.run(form.sites)?.coarse(form.rounding()).honest(honest), terms)
     }
 
     /// A run at its beginning.

@@ -10,6 +10,7 @@
 //!
 //! It fails where rows are no such clusters at all: the made-up ones are symmetric and have the same deviations in all clusters.
 
+mod cloud;
 mod describe;
 mod forecast;
 
@@ -17,6 +18,8 @@ pub use describe::descriptions;
 pub use forecast::{Forecast, KEPT, USEFUL, forecast};
 
 use std::collections::HashSet;
+
+use cloud::{Cloud, POINTS, POINTS_EACH, Shape};
 
 use super::dp::{Noisy, spread};
 use super::prepare::{Preparing, Scale};
@@ -31,9 +34,6 @@ use crate::{Centres, Domain, Error, Outcome, Query, Rows, Transform, distance};
 
 /// Repetitions for the errors: the 95 % quantile of so many is off by 1.5 percentage points.
 const REPETITIONS: usize = 200;
-/// Made-up points of all clusters together, each of them for many rows; and of one cluster at least.
-const POINTS: usize = 240;
-const POINTS_EACH: usize = 8;
 /// Rounds that the errors repeat: noise of earlier ones is forgotten.
 const LAST_ROUNDS: u32 = 15;
 /// Least distance of two clear clusters, in deviations of a cluster in two columns: where the deviation of made-up rows begins.
@@ -73,67 +73,6 @@ pub struct Numbers {
     pub fuzzy_davies_bouldin: f64,
     /// Of the Xie-Beni index.
     pub xie_beni: f64,
-}
-
-/// Points that stand for rows.
-struct Cloud {
-    /// P x d.
-    points: Vec<f64>,
-    /// Rows behind each point, P.
-    weights: Vec<f64>,
-}
-
-impl Cloud {
-    /// Another sample of as many rows, `part` as far off: rows behind points are as good as Poisson numbers that add up to as many.
-    fn sampled(&self, part: f64, stream: &mut Stream) -> Cloud {
-        let mut draw = |w: &f64| {
-            let spread = (part * part / w.max(f64::MIN_POSITIVE)).ln_1p();
-            w * (spread.sqrt() * stream.normal_pair()[0] - spread / 2.0).exp()
-        };
-        let drawn: Vec<f64> = self.weights.iter().map(&mut draw).collect();
-        let as_many = self.weights.iter().sum::<f64>() / drawn.iter().sum::<f64>();
-        Cloud { points: self.points.clone(), weights: drawn.iter().map(|w| w * as_many).collect() }
-    }
-
-    /// The same rows behind points elsewhere.
-    fn at(&self, points: Vec<f64>) -> Cloud {
-        Cloud { points, weights: self.weights.clone() }
-    }
-}
-
-/// Round points of mean 0 and deviation 1 in every column, the same number for every cluster, each with its mirror image.
-struct Shape {
-    normal: Vec<f64>,
-    each: usize,
-}
-
-impl Shape {
-    fn new(k: usize, d: usize) -> Self {
-        let each = (POINTS / k).max(POINTS_EACH).next_multiple_of(2);
-        let mut stream = Stream::new(0, b"veilsum mechanism points");
-        let mut half: Vec<f64> = std::iter::repeat_with(|| stream.normal_pair()).flatten().take(each / 2 * d).collect();
-        // So few points have the deviation 1 by chance only.
-        for column in 0..d {
-            let squares: f64 = half.iter().skip(column).step_by(d).map(|z| z * z).sum();
-            let deviation = (squares / (each / 2) as f64).sqrt();
-            half.iter_mut().skip(column).step_by(d).for_each(|z| *z /= deviation);
-        }
-        Self { normal: half.iter().copied().chain(half.iter().map(|z| -z)).collect(), each }
-    }
-
-    /// Clusters at `centres`, of so many rows each, of this deviation times how wide columns are, cut off at the box.
-    fn cloud(&self, centres: &Centres, rows: &[f64], wide: &[f64], deviation: f64, domain: &Domain) -> Cloud {
-        let d = centres.columns();
-        let walls: Vec<(f64, f64)> = (0..d).map(|column| domain.working_interval(column)).collect();
-        let around = |centre: &[f64]| -> Vec<f64> {
-            let place = |(i, z): (usize, &f64)| {
-                (centre[i % d] + deviation * wide[i % d] * z).clamp(walls[i % d].0, walls[i % d].1)
-            };
-            self.normal.iter().enumerate().map(place).collect()
-        };
-        let behind = |n: &f64| std::iter::repeat_n(n / self.each as f64, self.each);
-        Cloud { points: centres.rows().flat_map(around).collect(), weights: rows.iter().flat_map(behind).collect() }
-    }
 }
 
 /// What a plan does to totals.
@@ -489,31 +428,29 @@ impl<'a> Mechanism<'a> {
 }
 
 /// What a whole run of a recipe, with its noise, tells of squares ([`Pulled`](super::Pulled)) over rows at `points` (P x d, units of the
-/// questions), each for so many rows: the total of every K of its range; nothing of a K whose rounds were all around the middle.
+/// questions), each for so many rows: the total of every K of its range, from first centres of the plan's seed; nothing of a K whose rounds were
+/// all around the middle.
 ///
 /// # Errors
 /// [`Error`] where the recipe cannot be run.
 pub(super) fn squares(
     recipe: &Recipe,
     domain: &Domain,
-    excess: f64,
-    points: Vec<f64>,
-    weight: f64,
+    (excess, seed): (f64, u64),
+    (points, weight): (Vec<f64>, f64),
     stream: &mut Stream,
 ) -> Result<Vec<Option<f64>>, Error> {
     let Some(mechanism) = Mechanism::of(recipe, domain, excess)? else { return Ok(Vec::new()) };
     let weights = vec![weight; points.len() / domain.columns()];
     let cloud = Cloud { points, weights };
     let found = match &recipe.seeding {
-        Seeding::Candidates(params) => Some((mechanism.candidates(&cloud, params, Some(stream))?, params)),
+        Seeding::Candidates(params) => Some((mechanism.candidates(&cloud, params, Some(stream))?, params.tries)),
         _ => None,
     };
     let total = |k: u32| {
-        let start = match (&found, &recipe.seeding) {
-            (Some((found, params)), _) => found.start(k as usize, params.seed, params.tries)?,
-            (None, Seeding::Given { centres }) => centres.clone(),
-            (None, Seeding::Uniform { seed }) => spread(domain, k as usize, *seed)?,
-            (None, Seeding::Candidates(_)) => return Err(Error::NoCentresYet),
+        let start = match &found {
+            Some((found, tries)) => found.start(k as usize, seed, *tries)?,
+            None => spread(domain, k as usize, seed)?,
         };
         Ok(mechanism.run(&cloud, start, 0, Some(stream))?.pulled.map(|pulled| pulled.total))
     };

@@ -10,7 +10,7 @@ use super::seed::{CandidateSearch, Candidates, SeedPoints};
 use super::{Method, Step};
 use crate::algorithm::{Beginning, Fit, Iteration, Walls, confined};
 use crate::offline::earliest_best;
-use crate::privacy::settled;
+use crate::privacy::{HONEST, excess, settled};
 use crate::query::{LocalChoice, Stage};
 use crate::totals_check::check_values;
 use crate::validity::{DaviesBouldin, Geometry, Verdict};
@@ -55,6 +55,8 @@ pub struct Run {
     domain: Domain,
     public: Domain,
     sites: u32,
+    /// The noise of a total over the planned one.
+    excess: f64,
     /// Of the plan's range of K, before sites have narrowed it.
     most_points: u32,
     /// As in [`Walls`], and as far as totals really are rounded.
@@ -94,6 +96,7 @@ impl Run {
             domain: domain.clone(),
             public: domain.clone(),
             sites,
+            excess: excess(sites as usize, HONEST.min(sites as usize)),
             most_points,
             rounding: Walls::fine(domain).rounding,
             rounded: 0.0,
@@ -122,6 +125,13 @@ impl Run {
     pub fn coarse(mut self, step: f64) -> Self {
         self.rounded = self.rounded.max(f64::from(self.sites) * step);
         self.rounding = self.rounding.max(self.rounded);
+        self
+    }
+
+    /// For noise that so many sites make alone, and not [`HONEST`].
+    #[must_use]
+    pub fn honest(mut self, honest: usize) -> Self {
+        self.excess = excess(self.sites as usize, honest);
         self
     }
 

@@ -22,6 +22,11 @@ pub use summation::slack;
 /// Two sites that collude with nobody make the planned noise, however many others add their shares ([NOI-3]).
 pub const HONEST: usize = 2;
 
+/// The noise of a total over the planned one: each of so many sites adds its share, and `honest` of them make the planned noise alone.
+pub fn excess(sites: usize, honest: usize) -> f64 {
+    (sites as f64 / honest.max(1) as f64).sqrt()
+}
+
 /// The noise that a plan asks for. The whole run (row count, preparation, first centres, every K, restart and round, validation,
 /// and rounds that are asked again) costs at most `nano_rho` of zero-concentrated differential privacy for one `unit` added
 /// or removed.

@@ -2,7 +2,7 @@
 //! of 20 pooled starts, beside what `plan check` says of the plan before anybody agrees to it.
 
 use veilsum_cluster::method::{Candidates, Seeding, Validity, mechanism};
-use veilsum_cluster::privacy::{DEFAULT_RHO, HONEST, Noise};
+use veilsum_cluster::privacy::{DEFAULT_RHO, HONEST, Noise, excess};
 use veilsum_cluster::random::Stream;
 use veilsum_cluster::{
     Algorithm, Centres, Domain, OutOfBox, Packed, Prepared, Recipe, Rows, Scaling, kernel, synthetic,
@@ -117,8 +117,7 @@ pub fn recipe(hard: bool, rho: f64, k: u32, rows: u64, seed: u64) -> Recipe {
 /// # Errors
 /// [`ExperimentError`] where the recipe cannot be run on this box.
 pub fn useful(recipe: &Recipe, domain: &Domain, sites: usize, honest: usize) -> Result<bool, ExperimentError> {
-    let excess = (sites as f64 / honest as f64).sqrt();
-    Ok(mechanism::forecast(recipe, domain, excess)?.is_some_and(|found| found.useful()))
+    Ok(mechanism::forecast(recipe, domain, excess(sites, honest))?.is_some_and(|found| found.useful()))
 }
 
 pub(super) fn run(settings: &Settings) -> Result<Report, ExperimentError> {

@@ -32,7 +32,7 @@ use super::Run;
 use crate::method::{
     Choice, Clusters, CurvePoint, Method, Pick, Recipe, Scale, SeedPoints, Seeding, Step, Validity, mechanism,
 };
-use crate::privacy::HONEST;
+use crate::offline::kmeans::drawn;
 use crate::random::Stream;
 use crate::{Domain, Error, OutOfBox, Prepared, Rows, Totals, Transform, answer};
 
@@ -88,32 +88,23 @@ impl Run {
         let last = f64::from(rounds - levels.first_of_last(rounds)).sqrt();
         let of = |at: &usize| {
             let pulled = self.members[*at].iteration.fit().pulled.filter(|pulled| pulled.total > 0.0)?;
-            Some((Some(pulled.total), levels.of_round(pulled.clip)[2].deviation * self.excess() / last / pulled.total))
+            Some((Some(pulled.total), levels.of_round(pulled.clip)[2].deviation * self.excess / last / pulled.total))
         };
         Ok(self.best.iter().map(|at| of(at).unwrap_or((None, 0.0))).collect())
-    }
-
-    /// The noise of totals over the planned one: every site adds its share, those included without which the promise would hold as well.
-    fn excess(&self) -> f64 {
-        (f64::from(self.sites) / f64::from(self.sites.clamp(1, HONEST as u32))).sqrt()
     }
 
     /// As [`Self::references`], of what the last noisy rounds tell.
     fn noisy_references(&self, n: u64, clusters: Clusters) -> Result<Vec<Vec<Option<f64>>>, Error> {
         let recipe = Recipe { clusters, ..self.recipe.clone() };
         let rows = n.clamp(NOISY_ROWS / 10, NOISY_ROWS);
-        let seed = match &recipe.seeding {
-            Seeding::Uniform { seed } => *seed,
-            Seeding::Given { .. } => return Err(Error::parameter("the gap needs a plan with a seed")),
-            Seeding::Candidates(params) => params.seed,
-        };
-        let (domain, excess) = (&self.domain, self.excess());
-        let shape = Shape::of(self.candidates.as_ref(), domain);
+        let seed = seed_of(&recipe)?;
+        let (domain, excess) = (&self.domain, self.excess);
+        let shape = Lying::of(self.candidates.as_ref(), domain, &self.public);
         let one = |reference: u64| {
             let mut stream = Stream::new(seed.wrapping_add(reference), LABEL);
             let points = shape.rows(rows, &mut stream);
             let weight = n.max(1) as f64 / rows as f64;
-            let found = mechanism::squares(&recipe, domain, excess, points, weight, &mut stream)?;
+            let found = mechanism::squares(&recipe, domain, (excess, seed), (points, weight), &mut stream)?;
             Ok(found.into_iter().map(|square| square.filter(|square| *square > 0.0).map(f64::ln)).collect())
         };
         (0..REFERENCES).into_par_iter().map(one).collect()
@@ -122,18 +113,18 @@ impl Run {
 
 /// Rows without clusters as noisy totals tell where rows lie: a box turned and stretched to the spread of the candidates for first centres (the
 /// paper's second variant), and the shares of categories among them.
-struct Shape {
+struct Lying {
     middle: Vec<f64>,
     /// The lower triangle whose product with itself is the covariance of the numbers, N x N.
     root: Vec<f64>,
-    /// Places and shares of each categorical column.
-    categories: Vec<Vec<(f64, f64, f64)>>,
+    /// Shares of each categorical column, and what a row's own category and all others count.
+    categories: Vec<(Vec<f64>, [f64; 2])>,
 }
 
-impl Shape {
-    /// Of these candidates; of none that hold rows the whole box.
-    fn of(candidates: Option<&SeedPoints>, domain: &Domain) -> Shape {
-        let (d, numbers) = (domain.columns(), domain.numbers());
+impl Lying {
+    /// Of these candidates, in the units of `domain`; of none that hold rows the whole box. The public box knows which columns are categories.
+    fn of(candidates: Option<&SeedPoints>, domain: &Domain, public: &Domain) -> Lying {
+        let (d, numbers) = (public.columns(), public.numbers());
         let walls: Vec<(f64, f64)> = (0..d).map(|column| domain.working_interval(column)).collect();
         let known = candidates.filter(|candidates| candidates.count() > 0);
         let (mut mean, mut covariance) =
@@ -170,18 +161,14 @@ impl Shape {
             }
         }
         let mut at = numbers;
-        let categories = domain.categories().iter().map(|count| {
-            let of: Vec<(f64, f64, f64)> = (at..at + count)
-                .map(|column| {
-                    let (low, high) = walls[column];
-                    (low, high, ((mean[column] - low) / (high - low)).max(0.0) + 1e-9)
-                })
-                .collect();
+        let of_column = |count: &usize| {
+            let columns = at..at + count;
             at += count;
-            of
-        });
-        let categories = categories.collect();
-        Shape { middle: mean[..numbers].to_vec(), root, categories }
+            let (low, high) = walls[columns.start];
+            (columns.map(|column| ((mean[column] - low) / (high - low)).max(1e-9)).collect(), [high, low])
+        };
+        let categories = public.categories().iter().map(of_column).collect();
+        Lying { middle: mean[..numbers].to_vec(), root, categories }
     }
 
     /// So many rows.
@@ -189,21 +176,16 @@ impl Shape {
         let n = self.middle.len();
         let mut values = Vec::new();
         for _ in 0..rows {
-            let drawn: Vec<f64> = (0..n).map(|_| (2.0 * stream.unit() - 1.0) * 3f64.sqrt()).collect();
+            let sides: Vec<f64> = (0..n).map(|_| (2.0 * stream.unit() - 1.0) * 3f64.sqrt()).collect();
             values.extend(
                 self.middle
                     .iter()
                     .enumerate()
-                    .map(|(i, middle)| middle + (0..=i).map(|j| self.root[i * n + j] * drawn[j]).sum::<f64>()),
+                    .map(|(i, middle)| middle + (0..=i).map(|j| self.root[i * n + j] * sides[j]).sum::<f64>()),
             );
-            for of in &self.categories {
-                let mut left = stream.unit() * of.iter().map(|(.., share)| share).sum::<f64>();
-                let own = of.iter().position(|(.., share)| {
-                    left -= share;
-                    left <= 0.0
-                });
-                let own = own.unwrap_or(0);
-                values.extend(of.iter().enumerate().map(|(at, (low, high, _))| if at == own { *high } else { *low }));
+            for (shares, [one, none]) in &self.categories {
+                let own = drawn(shares, stream.unit() * shares.iter().sum::<f64>());
+                values.extend((0..shares.len()).map(|at| if at == own { *one } else { *none }));
             }
         }
         values
@@ -225,16 +207,20 @@ fn references(
         choice: Choice { by: Pick::FuzzyDaviesBouldin, elbow: false },
         ..recipe.clone()
     };
-    let seed = match &recipe.seeding {
-        Seeding::Uniform { seed } => *seed,
-        Seeding::Given { .. } => return Err(Error::parameter("the gap needs a plan with a seed")),
-        Seeding::Candidates(params) => params.seed,
-    };
+    let seed = seed_of(&recipe)?;
     let one = |reference: u64| {
         let rows = without_clusters(public, transform, seed.wrapping_add(reference), rows)?;
         curve_over(&mut recipe.run(rows.domain(), 1)?, &rows)
     };
     (0..REFERENCES).into_par_iter().map(one).collect()
+}
+
+fn seed_of(recipe: &Recipe) -> Result<u64, Error> {
+    match &recipe.seeding {
+        Seeding::Uniform { seed } => Ok(*seed),
+        Seeding::Given { .. } => Err(Error::parameter("the gap needs a plan with a seed")),
+        Seeding::Candidates(params) => Ok(params.seed),
+    }
 }
 
 /// So many rows without clusters, in the units of the questions.
@@ -320,6 +306,33 @@ mod tests {
             let often: Vec<f64> = (1..7).map(|at| mean(&rows, |row| row[at] / 0.5)).collect();
             assert!(often[..2].iter().all(|share| (share - 0.5).abs() < 0.05), "{often:?}");
             assert!(often[2..].iter().all(|share| (share - 0.25).abs() < 0.05), "{often:?}");
+        }
+    }
+
+    /// Under noise they lie as the candidates do, and have one category of each column, in standardised units, too.
+    #[test]
+    fn noisy_references_lie_as_the_candidates_do() {
+        let ones = [vec![0.5; 2]];
+        let public = Domain::mixed(vec![0.0; 2], vec![10.0; 2], Scaling::Box, &ones).unwrap();
+        let standardised = Transform { shift: vec![0.5, 0.5, 0.0, 0.0], ..Transform::identity(&public) };
+        let (weights, deviations, margins) = (vec![300.0, 100.0], vec![0.1; 4], None);
+        for (domain, shift) in [(public.clone(), 0.0), (standardised.domain(&public).unwrap(), 0.5)] {
+            let places = [[0.4, 0.4, 0.5, 0.0], [0.6, 0.6, 0.0, 0.5]];
+            let places = places.map(|[a, b, c, d]| vec![a - shift, b - shift, c, d]);
+            let points = crate::Centres::from_rows(&places).unwrap();
+            let known = SeedPoints {
+                weights: weights.clone(),
+                points,
+                deviations: deviations.clone(),
+                margins: margins.clone(),
+            };
+            let lying = Lying::of(Some(&known), &domain, &public);
+            let rows = Rows::new(lying.rows(4_000, &mut Stream::new(1, LABEL)), 4).unwrap();
+            assert!(rows.iter().all(|row| row[2] + row[3] == 0.5 && (row[2] == 0.0 || row[3] == 0.0)));
+            assert!((mean(&rows, |row| row[2] / 0.5) - 0.75).abs() < 0.03);
+            assert!((mean(&rows, |row| row[0]) - (0.45 - shift)).abs() < 0.01);
+            let of = |a: usize, b: usize| mean(&rows, |row| (row[a] + shift - 0.45) * (row[b] + shift - 0.45));
+            assert!((of(0, 0) - 0.01).abs() < 0.001 && (of(0, 1) - 0.0075).abs() < 0.001, "{} {}", of(0, 0), of(0, 1));
         }
     }
 }
