@@ -120,7 +120,7 @@ def test_a_run_with_rows_in_spark_finds_what_one_with_rows_in_memory_finds(spark
             threads.append(threading.Thread(target=stands_by, args=[site], daemon=True))
             threads[-1].start()
         done(parties["hub"], "plan", "propose", "--start", "--wait", str(LIMIT))
-        heard(parties["hub"], "run", "run 1 has ended: 3 clusters")
+        heard(parties["hub"], "run", "3 centres were computed among 4500 rows of 3 sites")
         for thread in threads:
             thread.join(LIMIT)
             assert not thread.is_alive() and not failed, failed
