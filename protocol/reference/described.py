@@ -6,7 +6,6 @@ from compared import original, spans
 from steps import confined
 
 MISSING = "rows that sites read and that have no value in a column, counted before any row is left out"
-UNASKED = "not asked under noise: each site has its own count (`veilsum check`)"
 
 
 def bins_of(lower, upper, counts):
@@ -22,7 +21,7 @@ def bins_of(lower, upper, counts):
 def describe(told, work, domain):
     """The description of these answers, each a name, its question and its blocks."""
     d, n = domain.columns, domain.numbers
-    counts, missing, spread_rows, histogram_rows = [], None, None, None
+    counts, spread_rows, histogram_rows = [], None, None
     for name, q, blocks in told:
         if name == "missing":
             missing = [max(round(x), 0) for x in blocks["missing"]]
@@ -36,14 +35,13 @@ def describe(told, work, domain):
         elif name == "moments":
             spread_rows = blocks["rows"][0]
             variances = [max(s / spread_rows, 0.0) for s in blocks["squares"]]
-    lacking = lambda at: {} if missing is None else {"missing": missing[at]}  # noqa: E731
     (mean,), numbers = original([mean], domain, None), []
     for i, (column, span) in enumerate(zip(work["columns"], spans(domain))):
         bins = bins_of(column["lower"], column["upper"], counts[i])
         numbers.append(
             {
                 "column": column["name"],
-                **lacking(i),
+                "missing": missing[i],
                 "mean": (mean[i], span),
                 "deviation": (math.sqrt(variances[i]) * (span if domain.scaling == "box" else 1.0), span),
                 "histogram": [{"from": (low, span), "to": (high, span), "rows": inside} for low, high, inside in bins],
@@ -53,9 +51,9 @@ def describe(told, work, domain):
     for of in work["categorical"]:
         shares = [min(max(x, 0.0), 1.0) for x in mean[at : at + len(of["categories"])]]
         each = [{"category": c, "rows": round(s * round(rows)), "share": (s, 1.0)} for c, s in zip(of["categories"], shares)]
-        categories.append({"column": of["column"], **lacking(at), "counts": each})
+        categories.append({"column": of["column"], "missing": missing[at], "counts": each})
         at += len(shares)
-    out = {"rows": round(rows), "missing": UNASKED if missing is None else MISSING, "numbers": numbers, "categories": categories}
+    out = {"rows": round(rows), "missing": MISSING, "numbers": numbers, "categories": categories}
     for key, over in (("spread_rows", spread_rows), ("histogram_rows", histogram_rows)):
         if over is not None and round(over) != out["rows"]:
             out[key] = round(over)

@@ -37,20 +37,7 @@ impl Profile {
         if weights.len() != centres.k() || n <= 0.0 {
             return None;
         }
-        let over = |column: usize, of: &dyn Fn(usize, f64) -> f64| -> Vec<f64> {
-            places.rows().enumerate().map(|(k, row)| weights[k] * of(k, row[column])).collect()
-        };
-        let means: Vec<f64> = (0..d).map(|column| over(column, &|_, x| x).iter().sum::<f64>() / n).collect();
-        let apart: Vec<Vec<f64>> = (0..d).map(|column| over(column, &|_, x| (x - means[column]).powi(2))).collect();
-        let between: Vec<f64> = apart.iter().map(|squares| squares.iter().sum()).collect();
-        let largest = apart.iter().zip(&between).map(|(squares, all)| {
-            let most = (0..squares.len()).max_by(|a, b| squares[*a].total_cmp(&squares[*b])).unwrap_or(0);
-            (most, if *all > 0.0 { squares[most] / all } else { 0.0 })
-        });
-        let mut profile = Self { largest: largest.collect(), between: parts(&between), ..Self::default() };
-        if profile.between.is_empty() {
-            profile.largest.clear();
-        }
+        let (mut profile, means, between) = Self::apart(places, weights);
         if let Some((clusters, deviations)) = hard {
             // Deviations are around the centres; around the mean of its rows a cluster has less, by the shift theorem.
             let inside = |column: usize| {
@@ -67,6 +54,26 @@ impl Profile {
             (profile.total, profile.means) = (parts(&total), means);
         }
         Some(profile)
+    }
+
+    /// What lies between clusters at these places that hold so much: the profile, means and squares by column.
+    pub(crate) fn apart(places: &Centres, weights: &[f64]) -> (Self, Vec<f64>, Vec<f64>) {
+        let (d, n) = (places.columns(), weights.iter().sum::<f64>());
+        let over = |column: usize, of: &dyn Fn(f64) -> f64| -> Vec<f64> {
+            places.rows().zip(weights).map(|(row, weight)| weight * of(row[column])).collect()
+        };
+        let means: Vec<f64> = (0..d).map(|column| over(column, &|x| x).iter().sum::<f64>() / n).collect();
+        let apart: Vec<Vec<f64>> = (0..d).map(|column| over(column, &|x| (x - means[column]).powi(2))).collect();
+        let between: Vec<f64> = apart.iter().map(|squares| squares.iter().sum()).collect();
+        let largest = apart.iter().zip(&between).map(|(squares, all)| {
+            let most = (0..squares.len()).max_by(|a, b| squares[*a].total_cmp(&squares[*b])).unwrap_or(0);
+            (most, if *all > 0.0 { squares[most] / all } else { 0.0 })
+        });
+        let mut profile = Self { largest: largest.collect(), between: parts(&between), ..Self::default() };
+        if profile.between.is_empty() {
+            profile.largest.clear();
+        }
+        (profile, means, between)
     }
 
     /// The same with means and deviations in other units: `to` gives a point's, and a deviation is multiplied by its column's factor.

@@ -16,15 +16,11 @@ use choice::{border, disagreement, no_clear_k, no_clear_k_under_noise};
 
 use crate::algorithm::{Round, Traits};
 use crate::method::{Seeding, Stability};
-use crate::{Algorithm, Centres, Domain, Outcome, Recipe, Scaling};
+use crate::{Algorithm, Centres, Domain, Outcome, Recipe};
 
 /// Two centres are one where their distance is below this part of the root mean square distance of rows to their centres: the same
 /// as a Xie-Beni index above 16. Two halves of one normal cluster are 1.6 deviations apart, which is far above.
 const CLOSE: f64 = 0.25;
-/// A column counts for nothing where its standard deviation is below this part of its box: a uniform column has 0.29, a normal one
-/// that fills its box some 0.1, and a squared distance then holds less than a sixth of it. Rows in two neighbours of seventeen bins of a
-/// box have 0.034 by the margins.
-const FLAT: f64 = 0.04;
 /// A stop rule is coarse where the centres may still move by this part of the box's diagonal in a round. The defaults are 0.0035 of
 /// the diagonal of two columns, and less with more.
 const COARSE: f64 = 0.01;
@@ -37,10 +33,11 @@ const POWERS: usize = 100;
 
 /// Every finding, with what it does to a sentence that says that groups were found: the reason why not to say it, or nothing if the
 /// groups stand.
-pub const KINDS: [(&str, Option<&str>); 22] = [
+pub const KINDS: [(&str, Option<&str>); 23] = [
     ("centres-collapsed", Some("the centres have fallen together")),
     ("noise-above-forecast", Some("noise moved the centres much farther than forecast")),
     ("cluster-drowned", Some("a cluster cannot be told from noise")),
+    ("another-optimum", Some("the method has a better partition of such rows")),
     ("few-candidates", Some("there may be fewer groups than centres")),
     ("one-start", None),
     ("restarts-disagree", None),
@@ -63,12 +60,17 @@ pub const KINDS: [(&str, Option<&str>); 22] = [
 ];
 
 /// Everything to doubt about this outcome of a run of `recipe` on `domain`, whose columns have these names.
-pub fn of(recipe: &Recipe, domain: &Domain, names: &[String], outcome: &Outcome) -> Vec<Warning> {
+/// `excess`: how much larger the noise of its totals is than planned.
+pub fn of(recipe: &Recipe, domain: &Domain, names: &[String], outcome: &Outcome, excess: f64) -> Vec<Warning> {
     let traits = recipe.algorithm.traits();
     let mut found = Vec::from_iter(border(recipe, outcome));
     // Noise moves the numbers of all others; centres are looked at with their errors ([`under_noise`]).
     if recipe.noise.is_some() {
         found.extend(no_clear_k_under_noise(recipe, outcome));
+        let noise = columns::noise(recipe, domain).map_or(f64::INFINITY, |noise| noise * excess);
+        found.extend(columns::of(domain, names, outcome, noise));
+        found.extend(noise::another_optimum(recipe, domain, outcome, excess));
+        found.retain(|warning| may_be_said(&warning.name, &traits));
         return once(found);
     }
     found.extend(first_centres(recipe, outcome));
@@ -83,10 +85,9 @@ pub fn of(recipe: &Recipe, domain: &Domain, names: &[String], outcome: &Outcome)
     found.extend(fuzzifier(recipe, outcome));
     found.extend(off_means(outcome));
     found.extend(uneven(outcome));
-    found.extend(flat_columns(domain, names, outcome));
     found.extend(coarse(recipe, domain, outcome));
     found.extend(few_rows(outcome));
-    found.extend(columns::of(domain, names, outcome));
+    found.extend(columns::of(domain, names, outcome, 0.0));
     found.retain(|warning| may_be_said(&warning.name, &traits));
     once(found)
 }
@@ -310,29 +311,6 @@ fn uneven(outcome: &Outcome) -> Option<Warning> {
     })
 }
 
-/// A box so wide that a column counts for nothing.
-fn flat_columns(domain: &Domain, names: &[String], outcome: &Outcome) -> Vec<Warning> {
-    let deviations =
-        outcome.deviations.as_ref().filter(|_| domain.scaling() == Scaling::Box && outcome.transform.is_none());
-    // A category has no box that could be too wide.
-    let numbers = deviations.into_iter().flatten().enumerate().take(domain.numbers());
-    let flat = numbers.filter(|(_, sd)| **sd < FLAT);
-    flat.map(|(column, sd)| {
-        let name = names.get(column).map_or("?", String::as_str);
-        // The bins of first centres tell no more than their width.
-        let known = match outcome.description {
-            Some(_) => format!("{:.2} %", 100.0 * sd),
-            None => format!("less than {:.0} %, as far as bins tell it,", 100.0 * FLAT),
-        };
-        let text = format!(
-            "the box of {name:?} is so wide that the column counts for nothing: its standard deviation is {known} of the box. Narrow \
-             the box, or standardise the columns (standardise=standard)"
-        );
-        Warning::new("flat-column", text, [("column", column as f64), ("deviation_over_box", *sd), ("threshold", FLAT)])
-    })
-    .collect()
-}
-
 /// How far centres would still move in all, if every round moved them by the same part less as the last ones did; working units of the
 /// shifts. `None` if that cannot be told, or they stand still.
 pub fn still_to_go(shifts: &[f64]) -> Option<f64> {
@@ -393,6 +371,7 @@ fn in_questions(outcome: &Outcome) -> Option<Centres> {
 mod tests {
     use super::choice::majority;
     use super::*;
+    use crate::Scaling;
     use crate::method::{Choice, CurvePoint, Pick};
 
     fn curve(values: &[f64]) -> Vec<CurvePoint> {

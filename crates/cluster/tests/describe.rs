@@ -58,7 +58,7 @@ fn reference(rows: &Rows, domain: &Domain) -> Description {
         rows: rows.len() as u64,
         spread_rows: rows.len() as u64,
         histogram_rows: Some(rows.len() as u64),
-        missing: Some(vec![43, 5, 1]),
+        missing: vec![43, 5, 1],
         variances: (0..d).map(square).collect(),
         histograms: (0..domain.numbers()).map(histogram).collect(),
         means,
@@ -113,11 +113,24 @@ fn categories_have_shares_and_no_bins() {
     assert_eq!((outcome.questions, found.histogram_rows, found.rows), (3, None, 3));
 }
 
+/// Noise leaves no number of missing values below 0, and takes those of no number.
 #[test]
-fn a_description_has_four_questions_and_three_with_noise() {
+fn missing_values_are_counted_under_noise() {
     let noise = Some(veilsum_cluster::privacy::Noise::usual(1.0, 200).from_anywhere());
-    let noisy = Recipe { noise, ..recipe() };
-    assert_eq!((recipe().max_questions(), noisy.max_questions()), (4, 3));
+    let (domain, noisy) = (boxed(Scaling::Box), Recipe { noise, ..recipe() });
+    let sites = sites(&domain);
+    let outcome = crate::drive(&mut noisy.run(&domain, 3).unwrap(), |run, batch| {
+        let mut values = pooled::totals(batch, &sites).unwrap().values;
+        if batch.kind() == "missing" {
+            let bad = run.next(Some(&Totals { values: vec![f64::NAN, 0.0, 0.0], rows: None }));
+            assert!(matches!(bad, Err(Error::Implausible(_))), "{bad:?}");
+            values[2] = -7.3;
+            values[1] += 0.4;
+        }
+        Totals { values, rows: None }
+    });
+    assert_eq!((outcome.questions, noisy.max_questions()), (4, 4));
+    assert_eq!(outcome.description.unwrap().missing, [43, 5, 0]);
 }
 
 #[test]

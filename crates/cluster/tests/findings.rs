@@ -39,7 +39,7 @@ fn plain(recipe: &Recipe) -> Outcome {
 
 fn said(recipe: &Recipe, outcome: &Outcome) -> BTreeSet<Cow<'static, str>> {
     let names: Vec<String> = (0..D).map(|column| format!("c{column}")).collect();
-    warnings::of(recipe, &domain(), &names, outcome).into_iter().map(|warning| warning.name).collect()
+    warnings::of(recipe, &domain(), &names, outcome, 1.0).into_iter().map(|warning| warning.name).collect()
 }
 
 /// An outcome with one trouble, or a recipe that has it.
@@ -127,11 +127,12 @@ fn warnings_round(round: u32, shift: f64) -> veilsum_cluster::Round {
 }
 
 /// Columns of the table: fcm, ffcm-avg1, ffcm-avg2, fkm, kmeans, ffcf, describe.
-const TABLE: [(&str, &str); 22] = [
+const TABLE: [(&str, &str); 23] = [
     // Said of noisy centres alone, with their errors.
     ("centres-collapsed", "-------"),
     ("noise-above-forecast", "-------"),
     ("cluster-drowned", "-------"),
+    ("another-optimum", "-------"),
     ("few-candidates", "yyyyyy-"),
     ("one-start", "yyyyyy-"),
     ("restarts-disagree", "yyyyyy-"),

@@ -1,10 +1,10 @@
 //! The choice of K under noise, over rows with a known number of clusters.
 
 use veilsum_cluster::algorithm::usual_fuzzifier;
-use veilsum_cluster::method::{Candidates, Choice, Pick, Seeding};
+use veilsum_cluster::method::{Candidates, Choice, CurvePoint, Pick, Seeding};
 use veilsum_cluster::privacy::Noise;
 use veilsum_cluster::random::Stream;
-use veilsum_cluster::{Algorithm, Clusters, Domain, OutOfBox, Prepared, Recipe, Rows, Scaling, warnings};
+use veilsum_cluster::{Algorithm, Clusters, Domain, Indices, OutOfBox, Prepared, Recipe, Rows, Scaling, warnings};
 
 /// So many rows around these centres, of this deviation.
 fn around(centres: &[Vec<f64>], deviation: f64, n: usize, stream: &mut Stream) -> Vec<f64> {
@@ -63,7 +63,8 @@ fn k_under_noise_is_right_or_not_clear() {
             };
             let found = crate::noisy::run(&recipe, &rows, &mut stream);
             let names: Vec<String> = (0..d).map(|column| column.to_string()).collect();
-            let doubted = warnings::of(&recipe, &domain, &names, &found).iter().any(|found| found.name == "no-clear-k");
+            let doubted =
+                warnings::of(&recipe, &domain, &names, &found, 1.0).iter().any(|found| found.name == "no-clear-k");
             let k = found.centres.k() as u32;
             println!("{name}, hard {hard}: K = {k}, doubted {doubted}");
             if k != truth && !doubted {
@@ -77,4 +78,26 @@ fn k_under_noise_is_right_or_not_clear() {
     println!("right {right} and clear {clear} of {of}, wrong in silence {silent:?}");
     assert!(silent.len() <= 1 && silent.iter().all(|(name, ..)| ["three", "five"].contains(name)), "{silent:?}");
     assert!(10 * right >= 6 * of && 10 * clear >= 4 * of, "right {right}, clear {clear} of {of}");
+}
+
+/// Which K a curve of gaps under noise names, and which cannot be told from it.
+#[test]
+fn a_curve_of_gaps_names_its_k_or_says_that_it_cannot() {
+    let of = |gaps: &[(f64, f64)]| {
+        let point = |(at, (gap, error)): (usize, &(f64, f64))| CurvePoint {
+            k: at as u32 + 1,
+            indices: Indices { gap: Some(*gap), gap_error: Some(*error), ..Indices::default() },
+            ..CurvePoint::default()
+        };
+        let curve: Vec<CurvePoint> = gaps.iter().enumerate().map(point).collect();
+        let (at, other) = Choice { by: Pick::Gap, elbow: false }.under_noise(&curve);
+        (curve[at].k, other)
+    };
+    assert_eq!(of(&[(0.2, 0.1), (0.1, 0.1), (0.15, 0.1)]), (1, None), "one cluster");
+    assert_eq!(of(&[(0.9, 0.1), (0.8, 0.1), (0.85, 0.1)]), (1, Some(3)), "no single cluster lies so close together");
+    assert_eq!(of(&[(0.2, 0.1), (0.4, 0.1), (1.2, 0.1), (1.1, 0.1)]), (3, None), "three");
+    assert_eq!(of(&[(0.2, 0.1), (1.0, 0.1), (1.2, 0.1), (1.1, 0.1)]), (3, Some(2)), "two or three");
+    assert_eq!(of(&[(0.2, 0.1), (0.4, 0.1), (1.2, 0.3), (1.35, 0.3)]), (3, Some(4)), "four are as good");
+    assert_eq!(of(&[(0.2, 0.1), (0.4, 0.1), (0.9, 0.3), (0.9, 0.3)]), (3, Some(1)), "a wide error");
+    assert_eq!(of(&[(0.2, 0.1), (0.4, 0.1), (1.2, 0.1), (1.8, 0.1)]), (4, Some(4)), "it still grows");
 }

@@ -40,7 +40,7 @@ fn a_centre_that_totals_cannot_move_is_told() {
     let names = ["x".to_owned(), "y".to_owned()];
     let found = |m: f64| {
         let (recipe, outcome) = run(m, 12, vec![0.2, 0.3, 0.7, 0.25, 0.6, 0.8, 1.0, 0.0], &domain, &sites);
-        let told = warnings::of(&recipe, &domain, &names, &outcome);
+        let told = warnings::of(&recipe, &domain, &names, &outcome, 1.0);
         (outcome, told.into_iter().find(|warning| warning.name == "centres-frozen"))
     };
     let (outcome, told) = found(1.05);

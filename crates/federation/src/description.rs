@@ -1,5 +1,7 @@
 //! The description of a cohort's columns, as a result has it: names, original units and bins.
 
+use std::borrow::Cow;
+
 use serde::{Deserialize, Serialize};
 use veilsum_cluster::{
     Error,
@@ -22,8 +24,8 @@ pub struct Description {
     /// Rows that histograms are over, likewise.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub histogram_rows: Option<u64>,
-    /// What the numbers of missing values are, or why there are none.
-    pub missing: String,
+    /// What the numbers of missing values are.
+    pub missing: Cow<'static, str>,
     /// The columns of numbers, in the plan's order.
     pub numbers: Vec<Number>,
     /// The columns of categories.
@@ -35,8 +37,7 @@ pub struct Description {
 pub struct Number {
     /// Its name.
     pub column: String,
-    /// Rows that were read and have no value in it, before any was left out; absent under noise.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    /// Rows that were read and have no value in it, before any was left out; none if noise may have made them of nothing.
     pub missing: Option<u64>,
     /// Mean; no number where a file has none.
     #[serde(deserialize_with = "near::number")]
@@ -65,7 +66,6 @@ pub struct Counts {
     /// Its name.
     pub column: String,
     /// Rows that were read and have no value in it, likewise.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub missing: Option<u64>,
     /// Rows of every category, in the plan's order.
     pub counts: Vec<Count>,
@@ -91,6 +91,7 @@ impl Description {
     pub fn of(work: &PlanSpec, found: &method::Description) -> Result<Description, Error> {
         let extents = work.extents();
         let fits = [found.means.len(), found.variances.len()] == [extents.len(); 2]
+            && found.missing.len() == extents.len()
             && found.histograms.len() == work.columns.len();
         if !fits {
             return Err(Error::ColumnMismatch { expected: extents.len(), found: found.means.len() });
@@ -99,7 +100,7 @@ impl Description {
         let means = veilsum_cluster::Centres::new(1, extents.len(), found.means.clone())?;
         let means = domain.centres_to_original(&means)?;
         let means = means.row(0);
-        let missing = |at: usize| found.missing.as_ref().and_then(|counts| counts.get(at).copied());
+        let missing = |at: usize| found.missing.get(at).copied();
         let number = |(i, column): (usize, &Column)| Number {
             column: column.name.clone(),
             missing: missing(i),
@@ -123,13 +124,8 @@ impl Description {
             rows: found.rows,
             spread_rows: (found.spread_rows != found.rows).then_some(found.spread_rows),
             histogram_rows: found.histogram_rows.filter(|rows| *rows != found.rows),
-            missing: match found.missing {
-                Some(_) => {
-                    "rows that sites read and that have no value in a column, counted before any row is left out"
-                }
-                None => "not asked under noise: each site has its own count (`veilsum check`)",
-            }
-            .to_owned(),
+            missing: "rows that sites read and that have no value in a column, counted before any row is left out"
+                .into(),
             categories: categories.collect(),
             numbers: work.columns.iter().enumerate().map(number).collect(),
         })
@@ -146,6 +142,7 @@ impl Description {
         let mut errors = self.clone();
         errors.rows = rows(&|d| d.rows);
         for (i, number) in errors.numbers.iter_mut().enumerate() {
+            number.missing = Some(rows(&|d| d.numbers[i].missing.unwrap_or(0)));
             number.mean = within(&|d| d.numbers[i].mean);
             number.deviation = within(&|d| d.numbers[i].deviation);
             for (at, bin) in number.histogram.iter_mut().enumerate() {
@@ -153,6 +150,7 @@ impl Description {
             }
         }
         for (i, of) in errors.categories.iter_mut().enumerate() {
+            of.missing = Some(rows(&|d| d.categories[i].missing.unwrap_or(0)));
             for (at, count) in of.counts.iter_mut().enumerate() {
                 count.rows = rows(&|d| d.categories[i].counts[at].rows);
                 count.share = within(&|d| d.categories[i].counts[at].share);

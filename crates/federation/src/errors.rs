@@ -185,17 +185,23 @@ impl ResultErrors {
         })
     }
 
-    /// Of a description, whose one centre is the mean of all rows. A deviation that noise may have made of none is below the end of its
-    /// interval.
+    /// Of a description, whose one centre is the mean of all rows. A deviation or a number of missing values that noise may have made of
+    /// none is below the end of its interval.
     fn of_description(domain: &Domain, found: &Description, errors: Description) -> Option<ResultErrors> {
-        let each = found.numbers.iter().zip(&errors.numbers).enumerate();
-        // Two of them are the deviation itself where repetitions fall to 0.
-        let few = each.filter(|(_, (found, error))| found.deviation <= COUNTS * error.deviation);
-        let below: BTreeMap<String, f64> = few
-            .map(|(i, (found, error))| {
-                (format!("/description/numbers/{i}/deviation"), found.deviation + COUNTS * error.deviation)
-            })
-            .collect();
+        let rows = |missing: Option<u64>| missing.unwrap_or(0) as f64;
+        let numbers = found.numbers.iter().zip(&errors.numbers).enumerate().flat_map(|(i, (found, error))| {
+            let place = |name: &str| format!("/description/numbers/{i}/{name}");
+            [
+                (place("deviation"), found.deviation, error.deviation),
+                (place("missing"), rows(found.missing), rows(error.missing)),
+            ]
+        });
+        let categories = found.categories.iter().zip(&errors.categories).enumerate().map(|(i, (found, error))| {
+            (format!("/description/categories/{i}/missing"), rows(found.missing), rows(error.missing))
+        });
+        // Two of them are the number itself where repetitions fall to 0.
+        let few = numbers.chain(categories).filter(|(_, found, error)| *found <= COUNTS * error);
+        let below: BTreeMap<String, f64> = few.map(|(place, found, error)| (place, found + COUNTS * error)).collect();
         let numbers = errors.numbers.iter().map(|number| number.mean);
         let shares = errors.categories.iter().flat_map(|of| &of.counts).map(|count| count.share);
         let centre: Vec<f64> = numbers.chain(shares).collect();

@@ -266,7 +266,9 @@ impl RunResult {
         let categories = Shares::of(&work.columns, &work.categorical, &centres, deviations);
         let profile =
             outcome.profile.clone().map(|found| ColumnProfile::all(work, &columns, found)).unwrap_or_default();
-        let mut findings = warnings::of(&work.recipe, &work.domain()?, &columns, outcome);
+        let excess =
+            form.noise.as_ref().map_or(1.0, |shared| veilsum_cluster::privacy::excess(judged.len(), shared.honest));
+        let mut findings = warnings::of(&work.recipe, &work.domain()?, &columns, outcome, excess);
         // Why such a run has not converged is said already.
         findings.retain(|finding| ended_early.is_none() || finding.name != "not-converged");
         if let (Some(errors), Some(privacy)) = (&errors, &privacy)

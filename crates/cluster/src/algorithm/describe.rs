@@ -1,9 +1,8 @@
 //! Statistics before models: rows, mean, deviation and histogram of every column, over the cohort.
 //!
-//! It asks four questions, one less under noise and one less where there is no column of numbers. All but the first are kinds that other
-//! methods ask too:
+//! It asks four questions, one less where there is no column of numbers. All but the first are kinds that other methods ask too:
 //!
-//! 1. without noise [`Missing`]: rows that were read and have no value in a column;
+//! 1. [`Missing`]: rows that were read and have no value in a column;
 //! 2. [`Histogram`]: rows in bins of equal width over each number's side of the public box;
 //! 3. [`Moments`] without a point: N and the sums of all columns, which for the indicator of a category is
 //!    the number of its rows;
@@ -40,15 +39,17 @@ pub(crate) fn histogram(domain: &Domain, bins: u32) -> Option<Histogram> {
 }
 
 /// All questions of a description, the last one around the middle of the box: for sizes and precision.
-pub(crate) fn questions(domain: &Domain, bins: u32, noisy: bool) -> Vec<Query> {
+pub(crate) fn questions(domain: &Domain, bins: u32) -> Vec<Query> {
     let middle = |column| {
         let (low, high) = domain.working_interval(column);
         low + (high - low) / 2.0
     };
     let middle = (0..domain.columns()).map(middle).collect();
     let counts = histogram(domain, bins).map(Query::from);
-    let missing = (!noisy).then(|| Query::from(Missing {}));
-    missing.into_iter().chain(counts).chain([None, Some(middle)].map(|around| Moments { around }.into())).collect()
+    std::iter::once(Missing {}.into())
+        .chain(counts)
+        .chain([None, Some(middle)].map(|around| Moments { around }.into()))
+        .collect()
 }
 
 impl Named for DescribeSpec {
@@ -85,18 +86,25 @@ impl Spec for DescribeSpec {
             return Err(Error::parameter("a description has no clusters: K is 1"));
         }
         let d = at.domain.columns();
-        let phase = if at.noisy { Phase::after_missing(at.domain) } else { Phase::Missing };
         let found = Description {
             rows: 0,
             spread_rows: 0,
             histogram_rows: None,
-            missing: None,
+            missing: Vec::new(),
             means: vec![0.0; d],
             variances: vec![0.0; d],
             histograms: Vec::new(),
         };
         let (domain, fit) = (at.domain.clone(), Fit::at(at.start.clone()));
-        Ok(Box::new(Describing { bins: self.bins, domain, phase, fit, shift: 0.0, found, noisy: at.noisy }))
+        Ok(Box::new(Describing {
+            bins: self.bins,
+            domain,
+            phase: Phase::Missing,
+            fit,
+            shift: 0.0,
+            found,
+            noisy: at.noisy,
+        }))
     }
 }
 
@@ -111,12 +119,6 @@ enum Phase {
     Sums,
     /// Second moments around the means.
     Spread,
-}
-
-impl Phase {
-    fn after_missing(domain: &Domain) -> Phase {
-        if domain.numbers() > 0 { Phase::Counts } else { Phase::Sums }
-    }
 }
 
 /// The conversation of a description.
@@ -170,9 +172,16 @@ impl Describing {
     /// Under noise, the totals that rows could have given and that are nearest to these.
     fn plausible(&self, values: &[f64]) -> Result<Vec<f64>, Error> {
         let (d, each) = (self.domain.columns(), self.bins as usize + 1);
-        if self.phase == Phase::Counts {
-            check_values(values, self.domain.numbers() * each)?;
-            return Ok(counted(values, each));
+        match self.phase {
+            Phase::Missing => {
+                check_values(values, d)?;
+                return Ok(values.iter().map(|count| count.max(0.0)).collect());
+            }
+            Phase::Counts => {
+                check_values(values, self.domain.numbers() * each)?;
+                return Ok(counted(values, each));
+            }
+            Phase::Sums | Phase::Spread => {}
         }
         check_values(values, 1 + d)?;
         let ends: Vec<(f64, f64)> = (0..d).map(|column| self.domain.working_interval(column)).collect();
@@ -184,8 +193,8 @@ impl Describing {
         if values.iter().any(|count| *count < -0.5) {
             return Err(Error::implausible("a column lacks a negative number of values"));
         }
-        self.found.missing = Some(values.iter().map(|count| count.round().max(0.0) as u64).collect());
-        self.phase = Phase::after_missing(&self.domain);
+        self.found.missing = values.iter().map(|count| count.round().max(0.0) as u64).collect();
+        self.phase = if self.domain.numbers() > 0 { Phase::Counts } else { Phase::Sums };
         Ok(())
     }
 

@@ -11,8 +11,8 @@ pub struct Description {
     pub spread_rows: u64,
     /// Rows that the histograms are over, likewise; `None` where there is no column of numbers.
     pub histogram_rows: Option<u64>,
-    /// Rows that were read and lack a value, by column, d: they are none of the others. `None` under noise, which does not ask it.
-    pub missing: Option<Vec<u64>>,
+    /// Rows that were read and lack a value, by column, d: they are none of the others.
+    pub missing: Vec<u64>,
     /// Mean of every column, d.
     pub means: Vec<f64>,
     /// Variance of every column, divisor N, d.

@@ -7,7 +7,7 @@
 //! total is implausible here but one of another length.
 
 use super::choice::Pick;
-use super::recipe::{Recipe, Seeding};
+use super::recipe::{DESCRIBING, Recipe, Seeding};
 use crate::algorithm::{Algorithm, Fit, Iteration, Pulled, Round, Traits, Walls, check_rounds, confined};
 use crate::distance::usable_fuzzifier;
 use crate::privacy::{Extent, Levels, MOST_ROWS_OF_A_PERSON, Unit};
@@ -109,7 +109,7 @@ impl Recipe {
         }
         let describes = traits.describes.is_some();
         let preparing = match describes {
-            true => self.most_describing(),
+            true => DESCRIBING,
             false => self.preparation.questions(),
         };
         let extent = Extent {

@@ -26,6 +26,7 @@ use super::prepare::{Preparing, Scale};
 use super::recipe::{Recipe, Seeding};
 use super::seed::{CandidateSearch, Candidates, MARGINS, SeedPoints};
 use crate::algorithm::{Fit, Iteration, Pulled, Walls, confined};
+use crate::offline::{kmeans::greedy_plus_plus, wfcm};
 use crate::privacy::{Levels, settled};
 use crate::query::Shifts;
 use crate::random::Stream;
@@ -41,6 +42,10 @@ const APART: f64 = 5.4;
 
 /// Rounds of the plain method over made-up rows at most; it rests when centres move less than this part of their least distance.
 const PLAIN_ROUNDS: u32 = 60;
+/// Other starts over made-up rows, points of these, and products in a round over them at most: some seconds in all.
+const STARTS: u32 = 12;
+const STARTED_OVER: usize = 1_200;
+const MOST_PRODUCTS: usize = 1 << 21;
 const AT_REST: f64 = 1e-4;
 /// Distances of a column that the first centres of a repetition take at most: all of them a second or two.
 const MOST_SEEDING: u64 = 2_000_000;
@@ -223,9 +228,8 @@ impl<'a> Mechanism<'a> {
     /// are raked and the deviations are scaled until the totals of the cloud are the released ones. The objective tells how far where
     /// no round was around the centres; it is one total whose noise may be as large as itself, and errors scale with the deviation. The
     /// plan's rows, shared alike, stand for what was not asked.
-    fn fitted(&self, outcome: &Outcome, centres: &Centres) -> Cloud {
+    fn fitted(&self, outcome: &Outcome, centres: &Centres, shape: &Shape) -> Cloud {
         let (k, d) = (centres.k(), centres.columns());
-        let shape = Shape::new(k, d);
         let gap = gap(centres, self.domain);
         let floor = self.levels.of_round(1.0)[0].deviation * self.excess;
         let alike = self.levels.noise().expected_rows as f64 / k as f64;
@@ -278,6 +282,16 @@ impl<'a> Mechanism<'a> {
         let squares: Vec<f64> = deviations.iter().enumerate().map(within).collect();
         let mean = squares.iter().sum::<f64>() / squares.len() as f64;
         squares.iter().map(|square| (square / mean).sqrt()).collect()
+    }
+
+    /// Made-up rows as [`Mechanism::fitted`] makes them, and the result's centres, in the units of the rounds.
+    fn made_up(&self, outcome: &Outcome, shape: &Shape) -> Result<(Cloud, Centres), Error> {
+        let Some(transform) = &outcome.transform else {
+            return Ok((self.fitted(outcome, &outcome.centres, shape), outcome.centres.clone()));
+        };
+        let (inner, centres) = (transform.domain(self.domain)?, transform.centres(&outcome.centres)?);
+        let within = Mechanism { domain: &inner, levels: self.levels_over(&inner)?, ..*self };
+        Ok((within.fitted(outcome, &centres, shape), centres))
     }
 
     fn is_hard(&self) -> bool {
@@ -493,6 +507,28 @@ pub fn half_of_most(mut off: Vec<f64>) -> f64 {
     off.get(((off.len() + 1) * 95).div_ceil(100) - 1).map_or(f64::INFINITY, |off| off / 2.0)
 }
 
+/// How many times as large the objective of fuzzy c-means is where it comes to rest from this result's centres as at the best of some
+/// starts, over rows that are made up from the result: it would rather cut a large cluster than keep a small one. `None` without noise,
+/// for other methods, and if it takes too long.
+///
+/// # Errors
+/// [`Error`] where the outcome is none of this recipe.
+pub fn over_best(recipe: &Recipe, domain: &Domain, outcome: &Outcome, excess: f64) -> Result<Option<f64>, Error> {
+    let traits = recipe.algorithm.traits();
+    let Some((mechanism, m)) = Mechanism::of(recipe, domain, excess)?.zip(traits.fuzzifier) else { return Ok(None) };
+    let (k, d) = (outcome.centres.k(), domain.columns());
+    if STARTED_OVER.max(POINTS_EACH * k).saturating_mul(k * d) > MOST_PRODUCTS {
+        return Ok(None);
+    }
+    let (cloud, centres) = mechanism.made_up(outcome, &Shape::new(STARTED_OVER, k, d))?;
+    let points = Centres::finite(d, &cloud.points);
+    let still = AT_REST * gap(&centres, domain);
+    let objective = |start: &Centres| wfcm::wfcm(&points, &cloud.weights, start, m, still, PLAIN_ROUNDS).objective;
+    let mut stream = Stream::new(0, b"veilsum mechanism starts");
+    let starts = (0..STARTS).map(|_| objective(&greedy_plus_plus(&points, &cloud.weights, k, &mut stream)));
+    Ok(Some(objective(&centres) / starts.fold(f64::INFINITY, f64::min)))
+}
+
 /// The errors of a result of this recipe over the public box `domain`, where its totals had `excess` times the planned deviation;
 /// `None` without noise and for descriptions. Always the same for the same result.
 ///
@@ -504,12 +540,11 @@ pub fn errors(recipe: &Recipe, domain: &Domain, outcome: &Outcome, excess: f64) 
     else {
         return Ok(None);
     };
+    let shape = Shape::new(POINTS, outcome.centres.k(), domain.columns());
+    let (cloud, _) = mechanism.made_up(outcome, &shape)?;
     let cloud = match &outcome.transform {
-        None => mechanism.fitted(outcome, &outcome.centres),
+        None => cloud,
         Some(transform) => {
-            let (inner, centres) = (transform.domain(domain)?, transform.centres(&outcome.centres)?);
-            let within = Mechanism { domain: &inner, levels: mechanism.levels_over(&inner)?, ..mechanism };
-            let cloud = within.fitted(outcome, &centres);
             let points = Centres::finite(domain.columns(), &cloud.points);
             cloud.at(transform.back(&points)?.as_slice().to_vec())
         }

@@ -20,6 +20,7 @@ pub use choice::{Choice, CurvePoint, Pick};
 pub use prepare::{Preparing, Scale};
 pub use recipe::{Clusters, LocalRange, Recipe, Seeding, Validity};
 pub use run::Run;
+pub(crate) use seed::MARGINS;
 pub use seed::{CandidateSearch, Candidates, SeedPoints};
 pub use sizes::ClusterSizes;
 
@@ -110,7 +111,8 @@ pub struct Outcome {
     /// the margins tell it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub deviations: Option<Vec<f64>>,
-    /// Rows of every column in bins of equal width over its side of the box, where first centres came from totals without noise.
+    /// Rows of every column in bins of equal width over its side of the box, where first centres came from totals; with
+    /// the noise of these.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub margins: Option<Vec<Vec<f64>>>,
     /// What each column has to do with the clusters, where totals without noise tell it; means and deviations in working units.

@@ -78,7 +78,7 @@ impl Recipe {
     pub fn sample(&self, domain: &Domain) -> Result<Vec<Batch>, Error> {
         self.check(domain)?;
         if let Some(bins) = self.algorithm.traits().describes {
-            return Ok(describe::questions(domain, bins, self.noise.is_some()).into_iter().map(Batch::from).collect());
+            return Ok(describe::questions(domain, bins).into_iter().map(Batch::from).collect());
         }
         let mut all = Vec::new();
         all.extend(

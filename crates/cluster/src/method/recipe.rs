@@ -347,15 +347,10 @@ impl Recipe {
         Some(LocalChoice { min: self.clusters.min, most, m, local, seed, starts })
     }
 
-    /// Questions of a description: missing values, unless there is noise; counts, sums, second moments.
-    pub(super) fn most_describing(&self) -> u32 {
-        if self.noise.is_some() { 3 } else { 4 }
-    }
-
     /// Questions that a whole run asks at most.
     pub fn max_questions(&self) -> u32 {
         if self.algorithm.traits().describes.is_some() {
-            return self.most_describing();
+            return DESCRIBING;
         }
         let after = 1 + u32::from(self.range.is_some());
         self.preparation
@@ -375,6 +370,9 @@ impl Recipe {
         self.algorithm.traits().fuzzifier.unwrap_or(self.validity.judge_m)
     }
 }
+
+/// Questions of a description at most: missing values, counts, sums, second moments.
+pub(super) const DESCRIBING: u32 = 4;
 
 impl Validity {
     /// Fuzzy Davies-Bouldin and the objective.

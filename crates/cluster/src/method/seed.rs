@@ -151,8 +151,8 @@ pub struct SeedPoints {
     /// Standard deviation of every column over all rows, d, units of the questions, as far as the margins tell it: rows are
     /// taken to be spread evenly in their bin.
     pub deviations: Vec<f64>,
-    /// Rows of every column in bins of equal width over its side of the box; `None` under noise.
-    pub margins: Option<Vec<Vec<f64>>>,
+    /// Rows of every column in bins of equal width over its side of the box, with the noise that they have.
+    pub margins: Vec<Vec<f64>>,
 }
 
 impl SeedPoints {
@@ -188,7 +188,7 @@ pub struct CandidateSearch {
     /// The candidates of the open question; none while the margins are asked for.
     candidates: Option<Centres>,
     deviations: Vec<f64>,
-    margins: Option<Vec<Vec<f64>>>,
+    margins: Vec<Vec<f64>>,
     round: u32,
 }
 
@@ -206,7 +206,7 @@ impl CandidateSearch {
             domain: domain.clone(),
             candidates: None,
             deviations: Vec::new(),
-            margins: None,
+            margins: Vec::new(),
             round: 0,
         })
     }
@@ -232,8 +232,8 @@ impl CandidateSearch {
         let Some(before) = self.candidates.take() else {
             let margins = Margin::all(values, least, &self.domain);
             self.deviations = margins.iter().map(Margin::deviation).collect();
-            let exact = self.levels.is_none();
-            self.margins = exact.then(|| margins.iter().map(|margin| margin.rows.clone()).collect());
+            let each = MARGINS.bins as usize + 1;
+            self.margins = values.chunks_exact(each).map(|counts| counts[1..].to_vec()).collect();
             self.candidates = Some(self.spread(&margins));
             return Ok(None);
         };

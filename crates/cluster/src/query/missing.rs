@@ -2,14 +2,14 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::family::{Block, Family};
+use super::family::{Block, Family, Sensitivity};
 use crate::kernel::{Form, Sums};
 use crate::{Domain, Error, Prepared};
 
 /// For every column the rows that were read and have no value there, before any is left out (d). Those without a category stand at its
 /// first indicator, and 0 at the others.
 ///
-/// A row that lacks a value is none of those that other questions are about, so no sensitivity is proved: no run under noise asks it.
+/// A row that lacks a value is none of those that other questions are about; of a person's, as many count here as there.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct Missing {}
 
@@ -26,6 +26,12 @@ impl Family for Missing {
         let counts = rows.missing().iter().map(|count| *count as f64);
         let counts: Vec<f64> = counts.chain(std::iter::repeat(0.0)).take(rows.domain().columns()).collect();
         Ok(form.whole(counts))
+    }
+
+    /// A row may lack every column, and counts once in each.
+    fn sensitivity(&self, domain: &Domain) -> Option<Sensitivity> {
+        let columns = domain.numbers() + domain.categories().len();
+        Some(Sensitivity::Blocks(vec![(columns as f64).sqrt()]))
     }
 }
 
@@ -44,6 +50,10 @@ mod tests {
         all.append(&site().with_missing(vec![1, 7]).unwrap()).unwrap();
         assert_eq!(asked(&all), [4.0, 7.0]);
         assert!(site().with_missing(vec![3]).is_err());
+        // A row that lacks everything moves as much as noise is made for.
+        let noisy = Query::from(Missing {}).sensitivity(&domain).map(|of| of.blocks());
+        let one = asked(&site().with_missing(vec![1, 1]).unwrap());
+        assert_eq!(noisy, Some(vec![one.iter().map(|x| x * x).sum::<f64>().sqrt()]));
         assert_eq!(asked(&Prepared::pooled(&[all, site()]).unwrap()), [4.0, 7.0]);
     }
 }

@@ -1,10 +1,18 @@
 //! Columns that decide the result by themselves, and should not: by their part of the squares between clusters, and by their counts in
 //! bins where these were asked for first centres or a description.
 
-use super::warning::Warning;
-use crate::profile::{Profile, by_chance};
-use crate::{Domain, Outcome};
+use std::borrow::Cow;
 
+use super::{in_questions, warning::Warning};
+use crate::algorithm::describe;
+use crate::method::MARGINS;
+use crate::profile::{Profile, by_chance};
+use crate::{Domain, Outcome, Query, Recipe, Scaling};
+
+/// A column counts for nothing where its standard deviation is below this part of its box: a uniform column has 0.29, a normal one
+/// that fills its box some 0.1, and a squared distance then holds less than a sixth of it. Rows in two neighbours of seventeen bins of a
+/// box have 0.034 by the margins.
+const FLAT: f64 = 0.04;
 /// A column made the clusters if more than half of the squares between them are its own...
 const HALF: f64 = 0.5;
 /// ...and clusters that lie in all directions alike would give it so much in less than one of a hundred runs.
@@ -23,6 +31,13 @@ const EVEN: f64 = 0.125;
 const INNER: usize = 10;
 const ROWS: f64 = 200.0;
 
+/// A bin has rows if it counts more than so many deviations of its noise: of noise alone that is one of some 4,000.
+const CLEAR: f64 = 3.5;
+/// Bins with noise are none if they have less than this part of the rows that lie apart.
+const EMPTY: f64 = 0.5;
+/// Rows in clear bins that it takes to tell how far a column spreads under noise, as part of all.
+const NEARLY_ALL: f64 = 0.8;
+
 /// What a column's rows look like in bins.
 #[derive(Debug, PartialEq)]
 enum Shape {
@@ -32,8 +47,17 @@ enum Shape {
     Numbered,
 }
 
-/// Everything to doubt about single columns. No column is named twice.
-pub(super) fn of(domain: &Domain, names: &[String], outcome: &Outcome) -> Vec<Warning> {
+/// The deviation of the planned noise in every bin, of a plan with noise that counts rows in bins.
+pub(super) fn noise(recipe: &Recipe, domain: &Domain) -> Option<f64> {
+    let bins = match recipe.algorithm.traits().describes {
+        Some(bins) => describe::histogram(domain, bins)?.into(),
+        None => Query::from(MARGINS),
+    };
+    Some(recipe.levels(domain).ok()??.of(&bins, domain)?.first()?.deviation)
+}
+
+/// Everything to doubt about single columns, whose counts in bins have noise of this deviation. No column is named twice.
+pub(super) fn of(domain: &Domain, names: &[String], outcome: &Outcome, noise: f64) -> Vec<Warning> {
     let name = |column: usize| names.get(column).map_or("?", String::as_str);
     let described: Option<Vec<Vec<f64>>> = outcome
         .description
@@ -43,17 +67,32 @@ pub(super) fn of(domain: &Domain, names: &[String], outcome: &Outcome) -> Vec<Wa
     let means = outcome.description.as_ref().map(|found| &found.means);
     let means =
         means.or(outcome.profile.as_ref().map(|profile| &profile.means)).filter(|_| outcome.transform.is_none());
-    // Where in its range the mean of a column lies, from 0 to 1, if it is known.
+    // Where in its range the mean of a column lies, from 0 to 1, if it is known to the last digits.
     let place = |column: usize| {
+        if noise > 0.0 {
+            return None;
+        }
         let (low, high) = domain.working_interval(column);
         Some((means?.get(column)? - low) / (high - low))
     };
     let each = bins.iter().enumerate();
-    let mut found: Vec<Warning> =
-        each.filter_map(|(column, rows)| Some(told(column, name(column), &shape(rows, place(column))?))).collect();
+    let mut found: Vec<Warning> = each
+        .filter_map(|(column, rows)| Some(told(column, name(column), &shape(rows, place(column), noise)?)))
+        .collect();
     let accused: Vec<f64> = found.iter().filter_map(|warning| *warning.numbers.get("column")?).collect();
     let free = |column: &usize| !accused.contains(&(*column as f64));
-    if let Some(profile) = &outcome.profile {
+    let deviations = match noise > 0.0 {
+        true => bins.iter().map(|rows| spread(rows, noise)).collect(),
+        false => outcome.deviations.iter().flatten().map(|deviation| Some(*deviation)).collect::<Vec<_>>(),
+    };
+    found.extend(flat_columns(domain, names, outcome, &deviations));
+    let profile = match noise > 0.0 {
+        true => in_questions(outcome)
+            .zip(held(outcome))
+            .map(|(centres, rows)| Cow::Owned(Profile::apart(&centres, &rows).0)),
+        false => outcome.profile.as_ref().map(Cow::Borrowed),
+    };
+    if let Some(profile) = &profile {
         found.extend(
             one_column(profile, outcome, domain.numbers(), &name)
                 .filter(|(column, _)| free(column))
@@ -94,10 +133,47 @@ fn told(column: usize, name: &str, shape: &Shape) -> Warning {
     }
 }
 
-/// What the rows in these bins look like, whose mean lies at this part of the range.
-fn shape(rows: &[f64], mean: Option<f64>) -> Option<Shape> {
+/// The standard deviation of a column as part of its range, by bins with noise; rows are taken to be spread evenly in their bin. `None` if
+/// too many lie in bins that could be noise.
+fn spread(rows: &[f64], noise: f64) -> Option<f64> {
+    let clear: Vec<f64> = rows.iter().map(|n| if *n > CLEAR * noise { *n } else { 0.0 }).collect();
+    let (n, bins) = (clear.iter().sum::<f64>(), rows.len() as f64);
+    let mean = |of: &dyn Fn(f64) -> f64| {
+        clear.iter().enumerate().map(|(bin, rows)| rows * of((bin as f64 + 0.5) / bins)).sum::<f64>() / n
+    };
+    let middle = mean(&|x| x);
+    let variance = mean(&|x| (x - middle).powi(2)) + 1.0 / (12.0 * bins * bins);
+    (n > NEARLY_ALL * rows.iter().sum::<f64>() && n > 0.0).then(|| variance.sqrt())
+}
+
+/// Columns whose box is so wide that they count for nothing.
+fn flat_columns(domain: &Domain, names: &[String], outcome: &Outcome, deviations: &[Option<f64>]) -> Vec<Warning> {
+    if domain.scaling() != Scaling::Box || outcome.transform.is_some() {
+        return Vec::new();
+    }
+    // A category has no box that could be too wide.
+    let numbers = deviations.iter().enumerate().take(domain.numbers());
+    let flat = numbers.filter_map(|(column, sd)| Some((column, sd.filter(|sd| *sd < FLAT)?)));
+    flat.map(|(column, sd)| {
+        let name = names.get(column).map_or("?", String::as_str);
+        // The bins of first centres tell no more than their width.
+        let known = match outcome.description {
+            Some(_) => format!("{:.2} %", 100.0 * sd),
+            None => format!("less than {:.0} %, as far as bins tell it,", 100.0 * FLAT),
+        };
+        let text = format!(
+            "the box of {name:?} is so wide that the column counts for nothing: its standard deviation is {known} of the box. Narrow \
+             the box, or standardise the columns (standardise=standard)"
+        );
+        Warning::new("flat-column", text, [("column", column as f64), ("deviation_over_box", sd), ("threshold", FLAT)])
+    })
+    .collect()
+}
+
+/// What the rows in these bins look like, whose mean lies at this part of the range and whose counts have such noise.
+fn shape(rows: &[f64], mean: Option<f64>, noise: f64) -> Option<Shape> {
     let (n, bins) = (rows.iter().sum::<f64>(), rows.len());
-    let full: Vec<usize> = (0..bins).filter(|bin| rows[*bin] > 0.0).collect();
+    let full: Vec<usize> = (0..bins).filter(|bin| rows[*bin] > CLEAR * noise).collect();
     let gap = full.windows(2).max_by_key(|pair| pair[1] - pair[0]);
     if let Some(&[low, high]) = gap
         && (high - low - 1) as f64 > APART * bins as f64
@@ -105,6 +181,14 @@ fn shape(rows: &[f64], mean: Option<f64>) -> Option<Shape> {
         let below: f64 = rows[..=low].iter().sum();
         let is_low = below <= n - below;
         let (part, at) = if is_low { (below / n, (full[0], low)) } else { (1.0 - below / n, (high, *full.last()?)) };
+        // What is beside the rows that lie apart could be theirs if noise hides it.
+        let apart: f64 = rows[at.0..=at.1].iter().sum();
+        let beside = if is_low { rows[at.1 + 1..high].iter() } else { rows[low + 1..at.0].iter() };
+        let hidden =
+            beside.sum::<f64>() + if is_low { rows[..at.0].iter() } else { rows[at.1 + 1..].iter() }.sum::<f64>();
+        if noise > 0.0 && hidden > EMPTY * apart {
+            return None;
+        }
         let single = at.0 == at.1;
         // Two ends of one bin each are the two values of a yes and a no, unless the mean says that they are more values.
         let upper = if is_low { 1.0 - part } else { part };
@@ -122,6 +206,12 @@ fn shape(rows: &[f64], mean: Option<f64>) -> Option<Shape> {
     numbered.then_some(Shape::Numbered)
 }
 
+/// Rows of every cluster, or its mass.
+fn held(outcome: &Outcome) -> Option<Vec<f64>> {
+    let rows = outcome.clusters.sizes.iter().map(|rows| rows.map(|rows| rows as f64)).collect::<Option<Vec<_>>>();
+    rows.or_else(|| outcome.clusters.mass.iter().copied().collect())
+}
+
 /// Columns that made the clusters, and columns that a small cluster carries.
 fn one_column<'a>(
     profile: &'a Profile,
@@ -130,12 +220,10 @@ fn one_column<'a>(
     name: &'a dyn Fn(usize) -> &'a str,
 ) -> impl Iterator<Item = (usize, Warning)> + 'a {
     let (k, d) = (outcome.centres.k(), outcome.centres.columns());
-    let held = |k: usize| {
-        let rows = outcome.clusters.sizes.iter().map(|rows| rows.map(|rows| rows as f64)).collect::<Option<Vec<_>>>();
-        let mass = || outcome.clusters.mass.iter().copied().collect::<Option<Vec<_>>>();
-        let all = rows.or_else(mass)?;
-        let n = all.iter().sum::<f64>();
-        Some(*all.get(k)? / n)
+    let all = held(outcome);
+    let held = move |k: usize| {
+        let all = all.as_ref()?;
+        Some(*all.get(k)? / all.iter().sum::<f64>())
     };
     profile.between.iter().zip(&profile.largest).enumerate().filter_map(move |(column, (part, (largest, own)))| {
         let name = name(column);
@@ -186,31 +274,60 @@ mod tests {
         let mut unit = || stream.unit();
         let mut rows = |n: usize, from: f64, to: f64| (0..n).map(|_| from + (to - from) * unit()).collect::<Vec<f64>>();
         let far = rows(999, 0.0, 1.0).into_iter().chain([1e9]);
-        let found = shape(&binned(far, (0.0, 1e9)), None);
+        let found = shape(&binned(far, (0.0, 1e9)), None, 0.0);
         assert!(matches!(found, Some(Shape::Apart { part, low: false, .. }) if part < 0.002), "{found:?}");
         let code = rows(950, 0.0, 120.0).into_iter().chain(vec![-999.0; 50]);
         assert_eq!(
-            shape(&binned(code, (-999.0, 120.0)), None),
+            shape(&binned(code, (-999.0, 120.0)), None, 0.0),
             Some(Shape::Apart { part: 0.05, low: true, single: true })
         );
         let ids = (1..=3000).map(f64::from);
-        assert_eq!(shape(&binned(ids.clone(), (1.0, 3000.0)), None), Some(Shape::Numbered));
-        assert_eq!(shape(&binned(ids, (0.0, 3800.0)), None), Some(Shape::Numbered), "a wider range");
+        assert_eq!(shape(&binned(ids.clone(), (1.0, 3000.0)), None, 0.0), Some(Shape::Numbered));
+        assert_eq!(shape(&binned(ids, (0.0, 3800.0)), None, 0.0), Some(Shape::Numbered), "a wider range");
         // A rare yes, two groups, evenly spread rows and one value are no trouble.
         let yes = (0..1000).map(|i| f64::from(u8::from(i % 12 == 0)));
-        assert_eq!(shape(&binned(yes, (0.0, 1.0)), None), None);
+        assert_eq!(shape(&binned(yes, (0.0, 1.0)), None, 0.0), None);
         // Values within one bin beside a code look like these, and their mean tells them apart.
         let narrow = binned(rows(900, 0.0, 10.0).into_iter().chain(vec![-999.0; 100]), (-999.0, 10.0));
-        assert_eq!(shape(&narrow, None), None);
-        assert_eq!(shape(&narrow, Some(0.9)), None, "two values");
-        let found = shape(&narrow, Some(0.9 * 1004.0 / 1009.0));
+        assert_eq!(shape(&narrow, None, 0.0), None);
+        assert_eq!(shape(&narrow, Some(0.9), 0.0), None, "two values");
+        let found = shape(&narrow, Some(0.9 * 1004.0 / 1009.0), 0.0);
         assert_eq!(found, Some(Shape::Apart { part: 0.1, low: true, single: true }));
         let two: Vec<f64> = rows(700, 0.0, 0.1).into_iter().chain(rows(300, 0.9, 1.0)).collect();
-        assert_eq!(shape(&binned(two.into_iter(), (0.0, 1.0)), None), None);
-        assert_eq!(shape(&binned(std::iter::repeat_n(0.3, 500), (0.0, 1.0)), None), None);
-        assert_eq!(shape(&[0.0; 17], None), None);
+        assert_eq!(shape(&binned(two.into_iter(), (0.0, 1.0)), None, 0.0), None);
+        assert_eq!(shape(&binned(std::iter::repeat_n(0.3, 500), (0.0, 1.0)), None, 0.0), None);
+        assert_eq!(shape(&[0.0; 17], None, 0.0), None);
         let wrong =
-            (0..2_000).filter(|_| shape(&binned(rows(1_000, 0.0, 1.0).into_iter(), (0.0, 1.0)), None).is_some());
+            (0..2_000).filter(|_| shape(&binned(rows(1_000, 0.0, 1.0).into_iter(), (0.0, 1.0)), None, 0.0).is_some());
         assert!(wrong.count() <= 2, "evenly spread rows are not row numbers");
+    }
+
+    /// The same with noise of 15 in every bin of 3,000 rows: clean columns of one and two clusters, and a code that one row of twelve has.
+    #[test]
+    fn planted_columns_are_told_through_noise() {
+        const NOISE: f64 = 15.0;
+        let mut stream = Stream::new(8, b"veilsum column tests v1 ");
+        let mut column = |code: usize| {
+            let (middle, apart) = if code > 0 { (0.8, 0.1) } else { (0.3 + 0.4 * stream.unit(), 0.2 * stream.unit()) };
+            let values = (0..3_000).map(|i| {
+                let [x, _] = stream.normal_pair();
+                let of = if i % 4 == 0 { middle + apart } else { middle };
+                if i < code { 0.0 } else { (of + 0.06 * x).clamp(0.0, 1.0) }
+            });
+            let mut rows = binned(values, (0.0, 1.0));
+            rows.iter_mut().for_each(|rows| *rows += NOISE * stream.normal_pair()[0]);
+            (shape(&rows, None, NOISE), spread(&rows, NOISE))
+        };
+        let clean: Vec<_> = (0..2_000).map(|_| column(0)).collect();
+        let wrong = clean.iter().filter(|(shape, _)| shape.is_some()).count();
+        assert!(wrong <= 10, "{wrong} of 2,000 clean columns");
+        let flat = clean.iter().filter(|(_, spread)| spread.is_some_and(|sd| sd < FLAT)).count();
+        assert_eq!(flat, 0);
+        let told = |shape: &Option<Shape>| matches!(shape, Some(Shape::Apart { single: true, low: true, .. }));
+        let codes = (0..100).filter(|_| told(&column(250).0)).count();
+        assert!(codes >= 95, "{codes} of 100 codes");
+        let narrow: Vec<f64> = (0..17).map(|bin| f64::from(u8::from(bin == 3)) * 3_000.0 + NOISE * 0.5).collect();
+        assert!(spread(&narrow, NOISE).is_some_and(|sd| sd < FLAT));
+        assert_eq!(spread(&[NOISE; 17], NOISE), None, "nothing but noise");
     }
 }

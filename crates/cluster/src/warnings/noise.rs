@@ -2,7 +2,7 @@
 
 use super::{Warning, in_questions};
 use crate::method::mechanism;
-use crate::{Domain, Outcome, distance};
+use crate::{Domain, Outcome, Recipe, distance};
 
 /// Centres that are nearer to each other than this part of how far rows lie from them have fallen together, if memberships were shared alike.
 const TOGETHER: f64 = 0.3;
@@ -14,6 +14,9 @@ const DROWNED: f64 = 2.0;
 /// clusters and 16 of 154 good ones; of plans that are called useful 5 of 7 and 10 of 127. The others of these bad runs lost nothing by their
 /// objective (at most 1.015 of the best).
 const WAY: f64 = 0.3;
+
+/// The objective is so many times the best of other first centres where these have another partition.
+const BETTER: f64 = 1.005;
 
 /// What there is to doubt about noisy centres, from released numbers alone: `errors` are what noise alone moves them (K x d) and `forecast`
 /// the most that was forecast of that, both as parts of a column's range; `held` are the errors of the masses, or of the sizes of hard methods.
@@ -88,10 +91,25 @@ pub fn under_noise(
     found
 }
 
+/// Over rows that are made up from the result, other first centres end at a better objective.
+pub(super) fn another_optimum(recipe: &Recipe, domain: &Domain, outcome: &Outcome, excess: f64) -> Option<Warning> {
+    let over = mechanism::over_best(recipe, domain, outcome, excess).ok()??;
+    (over > BETTER).then(|| {
+        let text = format!(
+            "over rows made up from this result other first centres end at an objective that is lower by {:.0} %: the method has a better \
+             partition of such rows, which may cut a large cluster in place of a small one. A smaller m keeps small clusters",
+            100.0 * (1.0 - 1.0 / over)
+        );
+        Warning::new("another-optimum", text, [("objective_over_best", over), ("threshold", BETTER)])
+    })
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::method::Seeding;
+    use crate::privacy::Noise;
+    use crate::random::Stream;
     use crate::{Algorithm, Centres, OutOfBox, Prepared, Recipe, Rows, Scaling};
 
     /// Centres in one place, errors far above the forecast, and a cluster of no rows; and centres that are as they should be.
@@ -119,5 +137,29 @@ mod tests {
         );
         let together = Outcome { centres: Centres::known(vec![[0.5], [0.51]]), objective_per_row: 0.05, ..good };
         assert_eq!(said(&together, f64::NAN, 3.0), ["centres-collapsed", "noise-above-forecast"]);
+    }
+
+    /// Of clusters of unlike sizes fuzzy c-means would rather cut the large one; of like sizes it has no better partition.
+    #[test]
+    fn another_optimum_is_found_over_made_up_rows() {
+        let domain = Domain::new(vec![0.0; 2], vec![1.0; 2], Scaling::Box).unwrap();
+        let truth = [[0.8, 0.7], [0.45, 0.2], [0.2, 0.8]];
+        let told = |sizes: [usize; 3]| {
+            let mut stream = Stream::new(3, b"veilsum noise tests v1  ");
+            let row = |at: [f64; 2], [x, y]: [f64; 2]| [at[0] + 0.08 * x, at[1] + 0.08 * y].map(|x| x.clamp(0.0, 1.0));
+            let each = truth.into_iter().zip(sizes);
+            let rows = each.flat_map(|(at, n)| (0..n).flat_map(|_| row(at, stream.normal_pair())).collect::<Vec<_>>());
+            let rows = Rows::new(rows.collect(), 2).unwrap();
+            let rows = Prepared::new(&rows, &domain, OutOfBox::Refuse).unwrap();
+            let algorithm = Algorithm::Fcm { m: 2.0, epsilon: 0.0, max_rounds: 8 };
+            let start = Centres::known(truth.to_vec());
+            let mut recipe = Recipe::plain(algorithm, 3, Seeding::Given { centres: start });
+            recipe.noise = Some(Noise::usual(100.0, 3_000));
+            let found = crate::pooled::run(&mut recipe.run(&domain, 1).unwrap(), &rows).unwrap();
+            another_optimum(&recipe, &domain, &found, 1.0)
+                .map(|warning| warning.numbers["objective_over_best"].unwrap())
+        };
+        assert_eq!(told([1_000; 3]), None);
+        assert!(told([2_100, 840, 60]).is_some_and(|over| over > 1.05));
     }
 }

@@ -89,7 +89,7 @@ impl Facts {
             fact("rows in all", rows + &from);
         }
         if let Some(found) = &told.description {
-            fact("missing", found.missing.replace('`', ""));
+            fact("missing", found.missing.to_string());
             for (what, rows) in [("histograms", found.histogram_rows), ("deviations", found.spread_rows)] {
                 if let Some(rows) = rows {
                     fact(what, format!("over {rows} rows: a site was lost in between"));

@@ -98,30 +98,39 @@ fn described(told: &Told, found: &Description) -> String {
         |names: &mut dyn Iterator<Item = &String>| names.map(|name| shorten(name).chars().count()).max().unwrap_or(0);
     let mut out = String::new();
     let names = width(&mut found.numbers.iter().map(|number| &number.column)).max(6);
-    let missing = |of: Option<u64>| of.map_or_else(|| "–".to_owned(), |rows| rows.to_string());
     if !found.numbers.is_empty() {
         let _ =
             writeln!(out, "  {:<names$} {:>9} {:>11} {:>11}  rows by bin", "column", "missing", "mean", "deviation");
     }
     for (i, number) in found.numbers.iter().enumerate() {
-        let (name, lacking) = (shorten(&number.column), missing(number.missing));
+        let below = |name: &str| told.below(&format!("numbers/{i}/{name}"));
+        let missing = |end: f64| format!("below {}", end.ceil());
+        let lacking =
+            below("missing").map_or_else(|| number.missing.map_or("–".to_owned(), |n| n.to_string()), missing);
+        let name = shorten(&number.column);
         let most = number.histogram.iter().map(density).fold(0.0, f64::max);
         let bars = number.histogram.iter().map(|bin| bar(density(bin) / most));
         let _ = writeln!(
             out,
             "  {name:<names$} {lacking:>9} {:>11} {:>11}  {}",
             short(number.mean),
-            told.below(i).map_or_else(|| short(number.deviation), |end| format!("below {}", short(end))),
+            below("deviation").map_or_else(|| short(number.deviation), |end| format!("below {}", short(end))),
             bars.collect::<String>()
         );
         let Some(off) = errors.and_then(|errors| errors.numbers.get(i)) else { continue };
         let rows = off.histogram.iter().map(|bin| bin.rows).max().unwrap_or(0);
         let mean = short(off.mean);
-        let deviation = told.below(i).map_or_else(|| short(off.deviation), |_| String::new());
-        let _ = writeln!(out, "  {:>names$} {:>9} {mean:>11} {deviation:>11}  {rows} in a bin", "±", "");
+        let deviation = below("deviation").map_or_else(|| short(off.deviation), |_| String::new());
+        let lacking = below("missing").map_or_else(|| off.missing.unwrap_or(0).to_string(), |_| String::new());
+        let _ = writeln!(out, "  {:>names$} {lacking:>9} {mean:>11} {deviation:>11}  {rows} in a bin", "±");
     }
     for (i, of) in found.categories.iter().enumerate() {
-        let _ = writeln!(out, "  {}, missing {}", clean(&of.column), missing(of.missing));
+        let _ = writeln!(
+            out,
+            "  {}, missing {}",
+            clean(&of.column),
+            told.lacking(&format!("categories/{i}"), |of| of.categories.get(i)?.missing)
+        );
         let names = width(&mut of.counts.iter().map(|count| &count.category));
         for (at, count) in of.counts.iter().enumerate() {
             let category = shorten(&count.category);

@@ -208,9 +208,17 @@ impl Told {
         self.shown(value, |errors| of(errors.description.as_ref()?)).unwrap_or("–".to_owned())
     }
 
-    /// What the deviation of a described number is below, where noise may have made it of none.
-    pub(super) fn below(&self, number: usize) -> Maybe {
-        self.errors.as_ref()?.below.get(&format!("/description/numbers/{number}/deviation")).copied()
+    /// What a number of the description is below, where noise may have made it of none; by its place, as `numbers/0/deviation`.
+    pub(super) fn below(&self, place: &str) -> Maybe {
+        self.errors.as_ref()?.below.get(&format!("/description/{place}")).copied()
+    }
+
+    /// How many rows lack a value in a described column, by its place, as `numbers/0`.
+    pub(super) fn lacking(&self, place: &str, of: impl Fn(&Description) -> Option<u64>) -> String {
+        match self.below(&format!("{place}/missing")) {
+            Some(end) => format!("below {}", end.ceil()),
+            None => self.described(|found| Some(of(found)? as f64)),
+        }
     }
 
     /// How far a centre lies from the mean of all rows, in their standard deviations.

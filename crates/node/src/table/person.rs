@@ -123,12 +123,17 @@ impl Default for Pass {
 }
 
 impl Pass {
-    /// Whether this row of this person, with these cells, counts in this pass, and the row's digest.
-    pub(super) fn counts<'a>(&mut self, cut: &Cut, person: &str, cell: impl Fn(usize) -> Cell<'a>) -> (bool, u128) {
+    /// Whether this row of this person, with these cells, counts in this pass, and the row's digest. Rows are counted apart by `kind`.
+    pub(super) fn counts<'a>(
+        &mut self,
+        cut: &Cut,
+        (kind, person): (&str, &str),
+        cell: impl Fn(usize) -> Cell<'a>,
+    ) -> (bool, u128) {
         let own = cut.row(person, cell);
         let counts = match self {
             Pass::Find(all) => {
-                let first = all.entry(cut.digest("a person", &[person.as_bytes()])).or_default();
+                let first = all.entry(cut.digest(kind, &[person.as_bytes()])).or_default();
                 let place = first.partition_point(|known| *known <= own);
                 if place < cut.rows {
                     first.truncate(cut.rows - 1);

@@ -51,21 +51,29 @@ pub fn take(
         Err(error) => return table.spoil(file, error),
     }
     let missing = |(at, words): &&(usize, Spellings<()>)| wanted.is_missing(&row.cell(*at), words);
-    if let Some((at, _)) = wanted.complete.iter().find(missing) {
+    let lacks = wanted.complete.iter().find(missing);
+    let person = wanted.cut.as_ref().map(|cut| (cut, row.cell(cut.at)));
+    let nobody = |cell: &Cell<'_>| wanted.is_missing(cell, &Spellings::<()>::default());
+    if let Some((at, _)) = lacks {
         table.leave_out(file, &format!("no value in {:?}", header[*at]), place);
-        taken.count_missing(table);
+        // Of a person's, as many count as lacking as there count of the others.
+        let counts = person.is_none_or(|(cut, cell)| {
+            !nobody(&cell) && table.persons.counts(cut, ("a person who lacks", &cell.common()), |at| row.cell(at)).0
+        });
+        if counts {
+            taken.count_missing(table);
+        }
         return Ok(());
     }
-    if let Some(cut) = &wanted.cut {
-        let cell = row.cell(cut.at);
-        if wanted.is_missing(&cell, &Spellings::<()>::default()) {
+    if let Some((cut, cell)) = person {
+        if nobody(&cell) {
             table.leave_out(file, &format!("no value in {:?}, the column of persons", header[cut.at]), place);
             return Ok(());
         }
         if matches!(cell, Cell::Text(text) if std::str::from_utf8(text).is_err()) {
             return table.spoil(file, Fault::NotUtf8.of_row((file, place)));
         }
-        let (counts, sum) = table.persons.counts(cut, &cell.common(), |at| row.cell(at));
+        let (counts, sum) = table.persons.counts(cut, ("a person", &cell.common()), |at| row.cell(at));
         table.of_persons = table.of_persons.and(Print { rows: 1, sum: sum as u64 });
         if !counts {
             table.tally.beyond += 1;

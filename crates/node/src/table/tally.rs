@@ -48,7 +48,8 @@ pub struct Tally {
 pub struct Column {
     /// Its name, as the plan has it.
     pub name: String,
-    /// Rows without a value, of all that pass the filter: counted before any is left out.
+    /// Rows without a value, of all that pass the filter: counted before any is left out; of a person's rows
+    /// that lack a value, as many as count of the others.
     pub missing: u64,
     /// Values of rows that count which were moved up to the lower end of the range.
     pub below: u64,

@@ -40,8 +40,8 @@ pub(super) struct Shape {
 }
 
 impl Shape {
-    pub(super) fn new(k: usize, d: usize) -> Self {
-        let each = (POINTS / k).max(POINTS_EACH).next_multiple_of(2);
+    pub(super) fn new(points: usize, k: usize, d: usize) -> Self {
+        let each = (points / k).max(POINTS_EACH).next_multiple_of(2);
         let mut stream = Stream::new(0, b"veilsum mechanism points");
         let mut half: Vec<f64> = std::iter::repeat_with(|| stream.normal_pair()).flatten().take(each / 2 * d).collect();
         // So few points have the deviation 1 by chance only.

@@ -44,6 +44,7 @@ fn totals(found: &Description, query: &Query) -> Option<Vec<f64>> {
     let rows = found.rows as f64;
     let all = |each: Vec<f64>| std::iter::once(rows).chain(each.into_iter().map(|mean| rows * mean)).collect();
     Some(match query {
+        Query::Missing(_) => found.missing.iter().map(|n| *n as f64).collect(),
         Query::Histogram(_) => {
             let bins = |bins: &Vec<u64>| std::iter::once(0.0).chain(bins.iter().map(|n| *n as f64)).collect::<Vec<_>>();
             found.histograms.iter().flat_map(bins).collect()

@@ -148,7 +148,7 @@ fn played(recipe: &Recipe, domain: &Domain, excess: f64, most: usize) -> Result<
     if one > MOST_WORK {
         return Ok(Some(Forecast::NOTHING));
     }
-    let shape = Shape::new(k, d);
+    let shape = Shape::new(POINTS, k, d);
     let layouts = usize::try_from(WORK / one.max(1)).map_or(LAYOUTS, |many| many.clamp(FEWEST, LAYOUTS)).min(most);
     let mut stream = Stream::new(0, b"veilsum mechanism layout");
     let (mut kept, mut errors, mut sampling) = ([0usize; 2], Vec::new(), Vec::new());

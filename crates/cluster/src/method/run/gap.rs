@@ -315,7 +315,7 @@ mod tests {
         let ones = [vec![0.5; 2]];
         let public = Domain::mixed(vec![0.0; 2], vec![10.0; 2], Scaling::Box, &ones).unwrap();
         let standardised = Transform { shift: vec![0.5, 0.5, 0.0, 0.0], ..Transform::identity(&public) };
-        let (weights, deviations, margins) = (vec![300.0, 100.0], vec![0.1; 4], None);
+        let (weights, deviations, margins) = (vec![300.0, 100.0], vec![0.1; 4], Vec::new());
         for (domain, shift) in [(public.clone(), 0.0), (standardised.domain(&public).unwrap(), 0.5)] {
             let places = [[0.4, 0.4, 0.5, 0.0], [0.6, 0.6, 0.0, 0.5]];
             let places = places.map(|[a, b, c, d]| vec![a - shift, b - shift, c, d]);

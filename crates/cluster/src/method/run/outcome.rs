@@ -184,7 +184,7 @@ impl Run {
                 Some(found) => Some(found.variances.iter().map(|variance| variance.sqrt()).collect()),
                 None => self.candidates.as_ref().map(|points| points.deviations.clone()),
             },
-            margins: self.candidates.as_ref().and_then(|points| points.margins.clone()),
+            margins: self.candidates.as_ref().map(|points| points.margins.clone()),
             profile: self.profile(&fit.centres, verdict),
             candidates: self.candidates.as_ref().map(|points| points.count() as u32),
             off_means,

@@ -14,8 +14,11 @@ pub(super) fn columns(page: &mut Page, told: &Told) {
     let noisy = told.privacy.is_some();
     let rows = found.numbers.iter().enumerate().map(|(i, of)| {
         let shown = |value: &dyn Fn(&Number) -> f64| told.described(|of| Some(value(of.numbers.get(i)?)));
-        let deviation = told.below(i).map_or_else(|| shown(&|of| of.deviation), |end| format!("below {}", number(end)));
-        [of.column.clone(), missing(of.missing), shown(&|of| of.mean), deviation].map(Cell::Text)
+        let deviation = told
+            .below(&format!("numbers/{i}/deviation"))
+            .map_or_else(|| shown(&|of| of.deviation), |end| format!("below {}", number(end)));
+        let missing = told.lacking(&format!("numbers/{i}"), |of| of.numbers.get(i)?.missing);
+        [of.column.clone(), missing, shown(&|of| of.mean), deviation].map(Cell::Text)
     });
     if noisy {
         page.paragraph("Behind ± is half of a 95 % interval of the noise.");
@@ -39,12 +42,8 @@ pub(super) fn columns(page: &mut Page, told: &Told) {
         })
         .collect();
     page.charts(&charts);
-    page.aside(&format!("Missing: {}.", found.missing.replace('`', "")));
+    page.aside(&format!("Missing: {}.", found.missing));
     categories(page, told, found);
-}
-
-fn missing(rows: Option<u64>) -> String {
-    rows.map_or("–".to_owned(), |rows| rows.to_string())
 }
 
 fn categories(page: &mut Page, told: &Told, found: &Description) {
@@ -53,7 +52,8 @@ fn categories(page: &mut Page, told: &Told, found: &Description) {
     }
     page.part("Columns of categories");
     for (i, of) in found.categories.iter().enumerate() {
-        page.subpart(&format!("{}, missing {}", of.column, missing(of.missing)));
+        let missing = told.lacking(&format!("categories/{i}"), |of| of.categories.get(i)?.missing);
+        page.subpart(&format!("{}, missing {missing}", of.column));
         let rows = of.counts.iter().enumerate().map(|(at, count)| {
             let rows = told.described(|of| Some(of.categories.get(i)?.counts.get(at)?.rows as f64));
             let share = told.described(|of| Some(100.0 * of.categories.get(i)?.counts.get(at)?.share));

@@ -8,7 +8,7 @@ use super::*;
 use crate::{
     documents::tests::Folder,
     table::{
-        RowRules, TableSpec, read,
+        Missing, RowRules, TableSpec, read,
         tests::forms::{columns_of, named, parquet, refused},
     },
 };
@@ -107,6 +107,27 @@ fn every_form_takes_the_same_rows_and_ids_beyond_doubles_are_told_apart() {
     fs::write(&path, columns("cents float float")).unwrap();
     let told = refused(&path, &spec(2, 7));
     assert!(told.contains("\"patient\"") && told.contains("export it as text or as an integer"), "{told}");
+}
+
+/// Rows without a value are counted apart: as many of a person as of those that are used, and none of nobody.
+#[test]
+fn at_most_so_many_rows_of_a_person_lack_a_value() {
+    let folder = Folder::new("persons-missing");
+    let path = folder.at("rows.csv");
+    let mut all = text(&rows());
+    (0..ROWS).for_each(|i| all += &format!("{},{},\n{},,0.5\n,,\n", id(0), 100 + i, id(1)));
+    fs::write(&path, all).unwrap();
+    for most in [1, 2, 4, 1_000] {
+        let spec = spec(most, 1);
+        let columns = ["x", "y"].map(|name| (name.to_owned(), name.to_owned())).into();
+        let rules = RowRules { missing: Some(Missing::LeaveOut), columns, ..(*spec.rules).clone() };
+        let spec = TableSpec { rules: Arc::new(rules), ..spec };
+        let table = read(&path, &spec).unwrap_or_else(|e| panic!("{e}; {}", e.advice()));
+        let lacking = most.min(ROWS as u64);
+        assert_eq!(table.tally.columns.iter().map(|of| of.missing).collect::<Vec<_>>(), [lacking; 2], "{most}");
+        assert_eq!(table.tally.used, (PERSONS as u64) * lacking);
+        assert_eq!(table.tally.left_out.rows(), 3 * ROWS as u64);
+    }
 }
 
 #[test]
