@@ -232,7 +232,7 @@ fn close_centres(outcome: &Outcome) -> Option<Warning> {
 /// the columns' variances were asked for, it is estimated from them and from the scatter of the centres.
 fn fuzzifier(recipe: &Recipe, outcome: &Outcome) -> Option<Warning> {
     let m = recipe.algorithm.traits().fuzzifier?;
-    let centres = in_questions(outcome)?;
+    let centres = outcome.in_questions()?;
     let d = centres.columns() as f64;
     let least = 1.0 / d;
     let total = outcome.deviations.as_ref().map(|all| all.iter().map(|sd| sd * sd).sum::<f64>()).filter(|t| *t > 0.0);
@@ -357,14 +357,6 @@ fn few_rows(outcome: &Outcome) -> Option<Warning> {
         );
         Warning::new("few-rows", text, [("rows", n), ("coordinates", numbers)])
     })
-}
-
-/// The centres in the units of the questions.
-fn in_questions(outcome: &Outcome) -> Option<Centres> {
-    match &outcome.transform {
-        Some(transform) => transform.centres(&outcome.centres).ok(),
-        None => Some(outcome.centres.clone()),
-    }
 }
 
 #[cfg(test)]

@@ -146,6 +146,16 @@ pub struct Outcome {
     pub stability: Option<Stability>,
 }
 
+impl Outcome {
+    /// The centres in the units of the questions; `None` if they are none of its transform.
+    pub(crate) fn in_questions(&self) -> Option<Centres> {
+        match &self.transform {
+            Some(transform) => transform.centres(&self.centres).ok(),
+            None => Some(self.centres.clone()),
+        }
+    }
+}
+
 /// How far the restarts of one K agree (after Ben-Hur, Elisseeff & Guyon 2002, with starts in the place of samples). It says
 /// whether the first centres decide the result, and nothing of other rows or other sites.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]

@@ -3,7 +3,7 @@
 
 use std::borrow::Cow;
 
-use super::{in_questions, warning::Warning};
+use super::warning::Warning;
 use crate::algorithm::describe;
 use crate::method::MARGINS;
 use crate::profile::{Profile, by_chance};
@@ -87,7 +87,8 @@ pub(super) fn of(domain: &Domain, names: &[String], outcome: &Outcome, noise: f6
     };
     found.extend(flat_columns(domain, names, outcome, &deviations));
     let profile = match noise > 0.0 {
-        true => in_questions(outcome)
+        true => outcome
+            .in_questions()
             .zip(held(outcome))
             .map(|(centres, rows)| Cow::Owned(Profile::apart(&centres, &rows).0)),
         false => outcome.profile.as_ref().map(Cow::Borrowed),

@@ -1,6 +1,6 @@
 //! What there is to doubt about noisy centres.
 
-use super::{Warning, in_questions};
+use super::warning::Warning;
 use crate::method::mechanism;
 use crate::{Domain, Outcome, Recipe, distance};
 
@@ -27,7 +27,7 @@ pub fn under_noise(
     held: &[Option<f64>],
     forecast: f64,
 ) -> Vec<Warning> {
-    let (Some(centres), k) = (in_questions(outcome), outcome.centres.k()) else { return Vec::new() };
+    let (Some(centres), k) = (outcome.in_questions(), outcome.centres.k()) else { return Vec::new() };
     let mut found = Vec::new();
     let clusters = &outcome.clusters;
     let hard = clusters.mass.iter().all(Option::is_none);
