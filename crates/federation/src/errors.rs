@@ -250,17 +250,19 @@ mod tests {
     /// A range far too wide: a variance below 0 counts as 0, and a deviation as large as its noise says nothing.
     #[test]
     fn a_deviation_that_noise_may_have_made_is_below_the_end_of_its_interval() {
-        let of = |deviations: [f64; 3]| -> Description {
-            let number = |x: f64| serde_json::json!({"column": "a", "mean": 1.0, "deviation": x, "histogram": []});
+        let of = |deviations: [f64; 3], missing: u64| -> Description {
+            let number = |x: f64| serde_json::json!({"column": "a", "missing": missing, "mean": 1.0, "deviation": x, "histogram": []});
             let numbers = deviations.map(number);
             let all = serde_json::json!({"rows": 9, "missing": "", "numbers": numbers, "categories": []});
             serde_json::from_value(all).unwrap()
         };
         let domain = Domain::known(vec![0.0; 3], vec![100.0; 3], veilsum_cluster::Scaling::Box);
-        let errors = ResultErrors::of_description(&domain, &of([15.0, 0.0, 12.0]), of([1.0, 6.0, 6.0])).unwrap();
+        let errors = ResultErrors::of_description(&domain, &of([15.0, 0.0, 12.0], 9), of([1.0, 6.0, 6.0], 4)).unwrap();
         let places = [1, 2].map(|i| format!("/description/numbers/{i}/deviation"));
         assert_eq!(errors.not_distinguishable_from_noise, places);
         assert_eq!(places.map(|place| errors.below[&place]), [12.0, 24.0]);
+        let few = ResultErrors::of_description(&domain, &of([15.0; 3], 5), of([1.0; 3], 4)).unwrap();
+        assert_eq!((few.below.len(), few.below["/description/numbers/0/missing"]), (3, 13.0));
     }
 
     #[test]

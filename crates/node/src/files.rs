@@ -283,6 +283,17 @@ impl Replacement {
         Err(failed(target)(io::Error::new(io::ErrorKind::AlreadyExists, why)))
     }
 
+    /// Removes the drafts of this file that processes left behind when they died; for whoever holds the lock of all that write it.
+    pub(crate) fn remove_drafts(target: &Path) {
+        let name = target.file_name().unwrap_or_default().to_string_lossy();
+        let is_draft = |of: &str| of.starts_with(&format!(".{name}.")) && of.ends_with(".new");
+        let drafts = fs::read_dir(folder_of(target)).into_iter().flatten().flatten();
+        for draft in drafts.filter(|file| file.file_name().to_str().is_some_and(is_draft)) {
+            // One that stays is in nobody's way.
+            let _ = fs::remove_file(draft.path());
+        }
+    }
+
     /// Waits until its bytes are on disk.
     ///
     /// # Errors
