@@ -16,7 +16,7 @@ const DROWNED: f64 = 2.0;
 const WAY: f64 = 0.3;
 
 /// The objective is so many times the best of other first centres where these have another partition.
-const BETTER: f64 = 1.005;
+const BETTER: f64 = 1.003;
 
 /// What there is to doubt about noisy centres, from released numbers alone: `errors` are what noise alone moves them (K x d) and `forecast`
 /// the most that was forecast of that, both as parts of a column's range; `held` are the errors of the masses, or of the sizes of hard methods.
