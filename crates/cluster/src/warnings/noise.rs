@@ -10,9 +10,9 @@ const TOGETHER: f64 = 0.3;
 const ABOVE: f64 = 3.0;
 /// A cluster drowns if two errors of what it holds are more than it holds.
 const DROWNED: f64 = 2.0;
-/// Or if noise moves its centre by more than this part of the way to the next one. With [`ABOVE`] that found 43 of 46 bad runs on made-up
-/// clusters and 16 of 154 good ones; of plans that are called useful 5 of 7 and 10 of 127. The others of these bad runs lost nothing by their
-/// objective (at most 1.015 of the best).
+/// Or if noise moves its centre by more than this part of the way to the next one. Of 352 default runs over 22 made-up and real sets these
+/// findings told 33 of the 34 bad ones whose plan is called useful, most of them by [`BETTER`], and accused 9 of 302 good ones. (On random
+/// settings with overlapping clusters, before [`BETTER`] was there: 43 of 46, and 16 of 154.)
 const WAY: f64 = 0.3;
 
 /// The objective is so many times the best of other first centres where these have another partition.
