@@ -98,6 +98,31 @@ fn categories_are_counted() {
     assert_eq!(counts, [("yes", 95), ("no", 100), ("former", 5)]);
 }
 
+/// Missing values are counted under noise, with an error or below the end of an interval; and the error of the number of rows is that of
+/// whoever counted them, whose share of the budget is the smaller one.
+#[test]
+fn missing_values_are_counted_under_noise() {
+    let out = Folder::fresh();
+    let (mut text, _) = table(1_000);
+    (0..300).for_each(|_| text += ",1500,yes\n");
+    let (data, folder) = (out.write("rows.csv", &text), out.path("out"));
+    let rows = ["--rows", "missing=leave-out", "--rows", "columns.age=age", "--sites", "3", "--seed", "1"];
+    let columns = ["--column", "age=18:99", "income=0:5000", "smoker=yes,no,former"];
+    let args = [&["demo", "--data", &data, "--out", &folder, "--method", "describe"][..], &rows, &columns].concat();
+    veilsum(&args).expect(0);
+    let result = out.json("out/result.json");
+    let (found, errors) = (&result["description"]["numbers"], &result["errors"]);
+    // Five of its errors are beyond all chance; what two of them hide is no number.
+    for (column, lacking) in [(0, 300.0), (1, 0.0)] {
+        let (told, error) = (&found[column]["missing"], number(&errors["description"]["numbers"][column]["missing"]));
+        let below = &errors["below"][format!("/description/numbers/{column}/missing")];
+        let off = told.as_f64().map_or(0.0, |told| told - lacking);
+        assert!(off.abs() <= 5.0 * error && told.is_null() == below.is_number(), "{told} ± {error}, {below}");
+    }
+    assert_eq!(result["n_total_from"], "intermediary");
+    assert!(number(&errors["n_total"]) > number(&errors["description"]["rows"]), "{errors}");
+}
+
 #[test]
 fn what_goes_with_no_description_is_refused_with_the_next_step() {
     let out = Folder::fresh();

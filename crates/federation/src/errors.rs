@@ -93,15 +93,18 @@ impl ResultErrors {
     ) -> Option<ResultErrors> {
         let (shared, domain) = (shared?, work.domain().ok()?);
         let excess = privacy::excess(sites, shared.honest);
+        let of_count = counted.map(|_| shared.levels.of_count().deviation * excess);
         if let Some(found) = &outcome.description {
             let repeats = mechanism::descriptions(&work.recipe, &domain, found, excess).ok()?;
             let repeats: Result<Vec<_>, _> = repeats.iter().map(|found| Description::of(work, found)).collect();
             let found = Description::of(work, found).ok()?;
-            return Self::of_description(&domain, &found, found.errors(&repeats.ok()?));
+            let mut errors = Self::of_description(&domain, &found, found.errors(&repeats.ok()?))?;
+            errors.n_total = of_count.or(errors.n_total);
+            return Some(errors);
         }
         let found = mechanism::errors(&work.recipe, &domain, outcome, excess).ok()??;
         let (whole, noise) = (&found.whole, &found.noise);
-        let of_rows = if counted.is_some() { shared.levels.of_count().deviation * excess } else { whole.rows };
+        let of_rows = of_count.unwrap_or(whole.rows);
         let d = domain.columns();
         let scaled = |centres: &[f64], to: &dyn Fn(usize) -> f64| -> Vec<Vec<f64>> {
             let row = |row: &[f64]| row.iter().enumerate().map(|(column, error)| error * to(column)).collect();
