@@ -99,7 +99,10 @@ fn against_plain_sums(drops: &[Lost]) -> (LoopbackRun, RunResult) {
         let left = drops.iter().any(|(s, ..)| *s == site);
         match report {
             Ok(report) => {
-                assert!(!left && report.model.is_some(), "{}", name(site));
+                // Enough shares open the last total: the end may come to a site that was about to leave before its own.
+                let late =
+                    drops.iter().any(|(s, at, round)| (*s, *at, *round) == (site, Point::BeforeUnmask, ROUNDS + 1));
+                assert!((!left || late) && report.model.is_some(), "{drops:?}: {}", name(site));
                 let read: RunResult = serde_json::from_value(result.to_json()).expect("what is written can be read");
                 assert_eq!(read.to_json(), result.to_json());
                 // Each number names the cohort that it is over, and so does a site's own copy.
