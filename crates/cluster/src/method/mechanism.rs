@@ -42,11 +42,11 @@ const APART: f64 = 5.4;
 
 /// Rounds of the plain method over made-up rows at most; it rests when centres move less than this part of their least distance.
 const PLAIN_ROUNDS: u32 = 60;
-/// Other starts over made-up rows, points of these, and products in a round over them at most: some seconds in all.
+const AT_REST: f64 = 1e-4;
+/// Other starts over made-up rows, points of these, and products in a round over them at most: a second in all.
 const STARTS: u32 = 12;
 const STARTED_OVER: usize = 1_200;
-const MOST_PRODUCTS: usize = 1 << 21;
-const AT_REST: f64 = 1e-4;
+const MOST_PRODUCTS: usize = 1 << 19;
 /// Distances of a column that the first centres of a repetition take at most: all of them a second or two.
 const MOST_SEEDING: u64 = 2_000_000;
 /// Steps that bring made-up rows to the released totals.
@@ -509,7 +509,7 @@ pub fn half_of_most(mut off: Vec<f64>) -> f64 {
 
 /// How many times as large the objective of fuzzy c-means is where it comes to rest from this result's centres as at the best of some
 /// starts, over rows that are made up from the result: it would rather cut a large cluster than keep a small one. `None` without noise,
-/// for other methods, and if it takes too long.
+/// for other methods, without masses, and if it takes too long.
 ///
 /// # Errors
 /// [`Error`] where the outcome is none of this recipe.
@@ -517,7 +517,9 @@ pub fn over_best(recipe: &Recipe, domain: &Domain, outcome: &Outcome, excess: f6
     let traits = recipe.algorithm.traits();
     let Some((mechanism, m)) = Mechanism::of(recipe, domain, excess)?.zip(traits.fuzzifier) else { return Ok(None) };
     let (k, d) = (outcome.centres.k(), domain.columns());
-    if STARTED_OVER.max(POINTS_EACH * k).saturating_mul(k * d) > MOST_PRODUCTS {
+    // What nobody told is not made up.
+    let told = outcome.clusters.mass.iter().all(Option::is_some);
+    if !told || STARTED_OVER.max(POINTS_EACH * k).saturating_mul(k * d) > MOST_PRODUCTS {
         return Ok(None);
     }
     let (cloud, centres) = mechanism.made_up(outcome, &Shape::new(STARTED_OVER, k, d))?;

@@ -154,7 +154,7 @@ impl Noise {
             "the run is differentially private for {} added or removed, while no site has more rows than the plan allows: rho {} ({}); \
              somebody who knows everything about all the others tells whether it is there at best with an AUC of about {:.2}, where 0.5 is \
              guessing; a row that cannot be used (an empty cell, a category that is not listed) is left out and reported to its own site \
-             alone; centres, weights, indices and counts are noisy; first centres, ranges and expected rows in the plan must not come from \
+             alone, but that a description counts what it lacks, with noise; centres, weights, indices and counts are noisy; first centres, ranges and expected rows in the plan must not come from \
              the rows",
             self.unit,
             self.rho(),

@@ -85,7 +85,7 @@ pub(super) fn of(domain: &Domain, names: &[String], outcome: &Outcome, noise: f6
         true => bins.iter().map(|rows| spread(rows, noise)).collect(),
         false => outcome.deviations.iter().flatten().map(|deviation| Some(*deviation)).collect::<Vec<_>>(),
     };
-    found.extend(flat_columns(domain, names, outcome, &deviations));
+    found.extend(flat_columns(domain, names, outcome, &deviations, noise > 0.0));
     let profile = match noise > 0.0 {
         true => outcome
             .in_questions()
@@ -148,7 +148,13 @@ fn spread(rows: &[f64], noise: f64) -> Option<f64> {
 }
 
 /// Columns whose box is so wide that they count for nothing.
-fn flat_columns(domain: &Domain, names: &[String], outcome: &Outcome, deviations: &[Option<f64>]) -> Vec<Warning> {
+fn flat_columns(
+    domain: &Domain,
+    names: &[String],
+    outcome: &Outcome,
+    deviations: &[Option<f64>],
+    noisy: bool,
+) -> Vec<Warning> {
     if domain.scaling() != Scaling::Box || outcome.transform.is_some() {
         return Vec::new();
     }
@@ -157,10 +163,10 @@ fn flat_columns(domain: &Domain, names: &[String], outcome: &Outcome, deviations
     let flat = numbers.filter_map(|(column, sd)| Some((column, sd.filter(|sd| *sd < FLAT)?)));
     flat.map(|(column, sd)| {
         let name = names.get(column).map_or("?", String::as_str);
-        // The bins of first centres tell no more than their width.
+        // Bins tell no more than their width.
         let known = match outcome.description {
-            Some(_) => format!("{:.2} %", 100.0 * sd),
-            None => format!("less than {:.0} %, as far as bins tell it,", 100.0 * FLAT),
+            Some(_) if !noisy => format!("{:.2} %", 100.0 * sd),
+            _ => format!("less than {:.0} %, as far as bins tell it,", 100.0 * FLAT),
         };
         let text = format!(
             "the box of {name:?} is so wide that the column counts for nothing: its standard deviation is {known} of the box. Narrow \
@@ -184,10 +190,8 @@ fn shape(rows: &[f64], mean: Option<f64>, noise: f64) -> Option<Shape> {
         let (part, at) = if is_low { (below / n, (full[0], low)) } else { (1.0 - below / n, (high, *full.last()?)) };
         // What is beside the rows that lie apart could be theirs if noise hides it.
         let apart: f64 = rows[at.0..=at.1].iter().sum();
-        let beside = if is_low { rows[at.1 + 1..high].iter() } else { rows[low + 1..at.0].iter() };
-        let hidden =
-            beside.sum::<f64>() + if is_low { rows[..at.0].iter() } else { rows[at.1 + 1..].iter() }.sum::<f64>();
-        if noise > 0.0 && hidden > EMPTY * apart {
+        let outside = if is_low { &rows[..at.0] } else { &rows[at.1 + 1..] };
+        if rows[low + 1..high].iter().chain(outside).sum::<f64>() > EMPTY * apart {
             return None;
         }
         let single = at.0 == at.1;

@@ -96,7 +96,7 @@ pub(super) fn another_optimum(recipe: &Recipe, domain: &Domain, outcome: &Outcom
     let over = mechanism::over_best(recipe, domain, outcome, excess).ok()??;
     (over > BETTER).then(|| {
         let text = format!(
-            "over rows made up from this result other first centres end at an objective that is lower by {:.0} %: the method has a better \
+            "over rows made up from this result other first centres end at an objective that is lower by {:.1} %: the method has a better \
              partition of such rows, which may cut a large cluster in place of a small one. A smaller m keeps small clusters",
             100.0 * (1.0 - 1.0 / over)
         );

@@ -113,11 +113,11 @@ impl Ledger {
         let path = folder.join(FILE);
         known(folder)?;
         let lock = lock(&path, &plan)?;
-        Replacement::remove_drafts(&folder.join(HEAD));
         let mut ledger = Ledger::in_memory(identity, data);
         let log = Log::open(path.clone()).map_err(|source| LedgerError::Io { path, source })?;
         let (last, known) = ledger.read(log, folder, lock, &plan)?;
         ledger.signer = last;
+        Replacement::remove_drafts(&folder.join(HEAD));
         match last.filter(|_| !known) {
             Some(signer) if !anew => Err(LedgerError::Foreign { path: folder.to_owned(), signer }),
             Some(_) => {

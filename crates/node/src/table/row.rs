@@ -51,17 +51,19 @@ pub fn take(
         Err(error) => return table.spoil(file, error),
     }
     let missing = |(at, words): &&(usize, Spellings<()>)| wanted.is_missing(&row.cell(*at), words);
-    let lacks = wanted.complete.iter().find(missing);
+    let out = wanted.complete.iter().find(missing);
     let person = wanted.cut.as_ref().map(|cut| (cut, row.cell(cut.at)));
     let nobody = |cell: &Cell<'_>| wanted.is_missing(cell, &Spellings::<()>::default());
-    if let Some((at, _)) = lacks {
+    // Of a person's, as many count as lacking, for whatever reason, as there count of the others.
+    let as_lacking = |table: &mut Table| {
+        person.as_ref().is_none_or(|(cut, cell)| {
+            !nobody(cell) && table.persons.counts(cut, ("a person who lacks", &cell.common()), |at| row.cell(at)).0
+        })
+    };
+    if let Some((at, _)) = out {
         table.leave_out(file, &format!("no value in {:?}", header[*at]), place);
-        // Of a person's, as many count as lacking as there count of the others.
-        let counts = person.is_none_or(|(cut, cell)| {
-            !nobody(&cell) && table.persons.counts(cut, ("a person who lacks", &cell.common()), |at| row.cell(at)).0
-        });
-        if counts {
-            taken.count_missing(table);
+        if as_lacking(table) {
+            table.count_missing(taken.lacks());
         }
         return Ok(());
     }
@@ -73,7 +75,8 @@ pub fn take(
         if matches!(cell, Cell::Text(text) if std::str::from_utf8(text).is_err()) {
             return table.spoil(file, Fault::NotUtf8.of_row((file, place)));
         }
-        let (counts, sum) = table.persons.counts(cut, ("a person", &cell.common()), |at| row.cell(at));
+        let kind = if taken.lacks().any(|lacks| lacks) { "a person who lacks" } else { "a person" };
+        let (counts, sum) = table.persons.counts(cut, (kind, &cell.common()), |at| row.cell(at));
         table.of_persons = table.of_persons.and(Print { rows: 1, sum: sum as u64 });
         if !counts {
             table.tally.beyond += 1;
@@ -88,7 +91,7 @@ pub fn take(
         }
         Err(error) => {
             table.keep(before);
-            taken.count_missing(table);
+            table.count_missing(taken.lacks());
             table.spoil(file, error)
         }
     }
@@ -147,14 +150,12 @@ impl<R: Row> Taken<'_, R> {
         table.tally.used += 1;
     }
 
-    /// Counts the columns without a value of a row that was not taken; one that was has them all.
-    fn count_missing(&self, table: &mut Table) {
-        let cell = |at| self.row.cell(at);
-        let numbers = self.wanted.columns.iter().map(|of| self.wanted.is_missing(&cell(of.at), &of.values));
-        let names = self.wanted.categorical.iter().map(|of| self.wanted.is_missing(&cell(of.at), &of.values));
-        for (of, missing) in table.tally.columns.iter_mut().zip(numbers.chain(names)) {
-            of.missing += u64::from(missing);
-        }
+    /// Which columns of the plan it has no value in: numbers, then categories.
+    fn lacks(&self) -> impl Iterator<Item = bool> {
+        let Wanted { columns, categorical, .. } = self.wanted;
+        let numbers = columns.iter().map(|of| self.wanted.is_missing(&self.row.cell(of.at), &of.values));
+        let names = categorical.iter().map(|of| self.wanted.is_missing(&self.row.cell(of.at), &of.values));
+        numbers.chain(names)
     }
 
     /// Appends the row, and tells which columns of categories are read as "other".

@@ -303,6 +303,11 @@ impl Table {
         Ok(())
     }
 
+    /// Counts the columns in which a row that was not taken has no value.
+    pub(super) fn count_missing(&mut self, lacks: impl Iterator<Item = bool>) {
+        self.tally.columns.iter_mut().zip(lacks).for_each(|(of, lacks)| of.missing += u64::from(lacks));
+    }
+
     /// Leaves out a row for this reason.
     pub(super) fn leave_out(&mut self, file: &str, why: &str, place: Place) {
         self.tally.left_out.note(why, self.several.then_some(file), place);

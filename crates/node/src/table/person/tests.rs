@@ -127,6 +127,16 @@ fn at_most_so_many_rows_of_a_person_lack_a_value() {
         assert_eq!(table.tally.columns.iter().map(|of| of.missing).collect::<Vec<_>>(), [lacking; 2], "{most}");
         assert_eq!(table.tally.used, (PERSONS as u64) * lacking);
         assert_eq!(table.tally.left_out.rows(), 3 * ROWS as u64);
+        // Under noise one column is left out by the site's rule, and the other as a row that cannot be used: both count once.
+        let one = [("x".to_owned(), "x".to_owned())].into();
+        let rules = RowRules { columns: one, ..(*spec.rules).clone() };
+        let text = (0..ROWS).map(|i| format!("7,,{i}\n7,{i},\n")).collect::<String>();
+        let both = folder.at("both.csv");
+        fs::write(&both, "patient,x,y\n".to_owned() + &text).unwrap();
+        let spec = TableSpec { rules: Arc::new(rules), total: true, ..spec };
+        let table = read(&both, &spec).unwrap_or_else(|e| panic!("{e}; {}", e.advice()));
+        let all: u64 = table.tally.columns.iter().map(|of| of.missing).sum();
+        assert_eq!((all, table.tally.used), (most.min(2 * ROWS as u64), 0), "{most}");
     }
 }
 
