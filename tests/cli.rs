@@ -294,7 +294,7 @@ fn a_plan_that_hides_persons_is_for_sites_that_cut_their_rows() {
     let make = format!("{} --k 2 --expected-rows 100000", MAKE_PLAN.trim_end_matches("--exact"));
     w.ok(&format!("{make} --set rows_per_person=3"));
     let checked = w.ok(CHECK);
-    assert!(checked.contains("for one person of a site (of whom 3 rows count there at most)"), "{checked}");
+    assert!(checked.contains("Of a person at most 3 rows count at each site."), "{checked}");
     let refuses = |why: &str| {
         let output = w.run(OWN);
         let text = String::from_utf8(output.stderr).unwrap();

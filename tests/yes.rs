@@ -60,7 +60,7 @@ impl Walk {
             let mut work = work(dice, noisy.is_some());
             work.out_of_box = OutOfBox::Clip;
             if let Some(noise) = &mut work.recipe.noise {
-                (noise.nano_rho, noise.retries) = (noisy.unwrap_or(1).max(1), dice.below(4) as u32);
+                (noise.nano_rho, noise.retries) = (noisy.unwrap_or(0).max(100_000), dice.below(4) as u32);
             }
             let min_cohort = (3 + dice.below(ids.len() as u64 - 4)) as u16;
             let change = |terms: &mut Terms| {
@@ -233,7 +233,7 @@ fn federations(seed: u64, tally: &mut Tally) {
         walks.push(Walk::new(&mut dice, &ids, noisy.then_some(rho)));
     }
     let mut policy = Policy { max_rows: dice.of(&[0, 64, 1_000]), ..Policy::default() };
-    policy.nano_rho = dice.below(2_500_000_000);
+    policy.nano_rho = dice.below(5_000_000_000);
     policy.floor.min_cohort = 3 + dice.below(2) as u16;
     policy.floor.colluders = dice.below(2) as u16;
     policy.floor.contributors = 1 + dice.below(2) as u32;
@@ -284,7 +284,7 @@ fn federations(seed: u64, tally: &mut Tally) {
                 // It takes most of what nobody keeps.
                 let taken = ledger.book().account().promised_beside(&Hash::default(), now);
                 let most = policy.nano_rho.saturating_sub(taken) / 100 * (50 + dice.below(50));
-                Walk::new(&mut dice, &ids, Some(most))
+                Walk::new(&mut dice, &ids, Some(most / 2))
             });
             let other = other.filter(|other| other.keep(&mut ledger, &policy, now, KEPT_FOR_A_RUN).is_ok());
             running.retain(|walk| {

@@ -26,8 +26,7 @@ use veilsum_node::{
     files,
     loopback::{self, LoopbackConfig, LoopbackRun, LoopbackSite},
     plan::{Categorical, Clusters, Judge, OutOfBox, PlanSpec, Unit},
-    question::SumBounds,
-    release, report,
+    report,
     result::RunResult,
     role::progress::Watcher,
     signed,
@@ -283,7 +282,7 @@ pub(crate) async fn in_this_process(
 
 /// The policy under which sites answer everything of this plan: the default, or as little less as it needs, by name.
 pub(crate) fn policy_for(federation: &Federation) -> Result<(SitePolicy, String), Failure> {
-    let (work, terms, sites) = (&federation.work, &federation.terms, federation.roster.sites.len());
+    let (work, terms) = (&federation.work, &federation.terms);
     let mut site = SitePolicy::default();
     let mut told = Vec::new();
     let policy = &mut site.policy;
@@ -299,10 +298,9 @@ pub(crate) fn policy_for(federation: &Federation) -> Result<(SitePolicy, String)
     if terms.max_rows < policy.max_rows {
         policy.max_rows = terms.max_rows;
     }
-    let form = SumBounds::of(work, terms, sites)?;
-    if let Some(rho) = release::promise((terms, &form, sites), policy).filter(|rho| *rho > policy.nano_rho) {
-        policy.nano_rho = rho;
-        told.push(format!("rho = {}", rho_text(rho)));
+    if let Some(noise) = work.recipe.noise.filter(|noise| noise.price() > policy.nano_rho) {
+        policy.nano_rho = noise.price();
+        told.push(format!("rho = {}", rho_text(noise.nano_rho)));
     }
     let text = if told.is_empty() {
         "every site answers under the default policy".to_owned()

@@ -42,7 +42,7 @@ pub(crate) struct What {
     /// The operator of every site has to agree to this very plan (`veilsum plan agree`).
     #[arg(long, conflicts_with = "rho")]
     pub exact: bool,
-    /// What a run spends of every site's account, as rho (zCDP) [default: 0.25]
+    /// Noise of a run, as rho (zCDP) while two sites keep theirs secret; every site's account is charged twice as much [default: 0.25]
     ///
     /// Every total has noise for it. 1 is all that a site gives for the life of its account, if its policy says nothing else. First centres
     /// of a file, ranges of columns and the number of expected rows must not come from the rows: nothing hides what a plan says.

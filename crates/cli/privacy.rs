@@ -55,7 +55,7 @@ impl Verb for PrivacyArgs {
         let (site, from) = policy_of(self.policy.as_deref(), self.key.as_deref())?;
         let report = Report {
             cost: Cost::of(&federation)?,
-            forecast: Forecast::of(&federation.work, &federation.terms, &site.policy, federation.roster.sites.len())?,
+            forecast: Forecast::of(&federation.work, federation.terms.max_rows, federation.roster.sites.len())?,
             reading: site
                 .rows_from(self.data.as_deref(), from.as_deref(), None)
                 .ok()
@@ -234,20 +234,18 @@ impl Report {
         text.paragraph("What leaves each site, by the kind of question. Every number of it is behind masks, and only the total is opened.");
         let rows = self.cost.questions.iter().map(|question| {
             let part = self.forecast.parts.iter().find(|(name, ..)| *name == question.name);
-            let (times, all) = part.map_or((String::new(), String::new()), |(_, times, cost)| {
-                (times.to_string(), cost.scalars.to_string())
-            });
+            let (times, all) = part
+                .map_or((String::new(), String::new()), |(_, times, numbers)| (times.to_string(), numbers.to_string()));
             [question.name.to_owned(), question.asked_by.to_owned(), times, question.words.to_string(), all]
         });
         text.table(
             &["question", "asked by", "times at most", "numbers in the first answer", "numbers in all, at most"],
             rows,
         );
-        let total = self.forecast.total();
-        text.paragraph(&match total.nano_rho {
-            None => format!("Together: {} exact numbers at most. {}", total.scalars, words::EXACT),
-            Some(rho) => {
-                format!("Together, with noise: {} at most. {}", dp::spends(rho), words::of_a_person(&self.site))
+        text.paragraph(&match &self.federation.work.recipe.noise {
+            None => format!("Together: {} exact numbers at most. {}", self.forecast.total(), words::EXACT),
+            Some(noise) => {
+                format!("{} {}", dp::promise(noise, self.site.policy.nano_rho), words::of_a_person(&self.site))
             }
         });
         text.paragraph("What these totals say, and where that is dangerous:");

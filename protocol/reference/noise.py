@@ -18,6 +18,7 @@ from suite import H, expand, stream
 
 getcontext().prec = 50
 MAX_SIGMA = 1 << 40
+HONEST = 2
 
 
 class Words:
@@ -111,7 +112,8 @@ def budgets(noise, rounds):
     """Section 17.4: what the row count, one round and the validation may cost, for one K and a run without first centres from totals."""
     count, validation = noise["count_share"], noise["validation_share"]
     round_ = (1 - validation - count) / rounds
-    rho = noise["nano_rho"] / 1e9 / (1 + noise["retries"] * max(count, validation, round_))
+    totals = 1 + rounds + 1 + noise["retries"]
+    rho = (noise["nano_rho"] - totals) / 1e9 / (1 + noise["retries"] * max(count, validation, round_))
     return rho * count, rho * round_, rho * validation
 
 
@@ -138,18 +140,18 @@ def levels(question, noise, rounds, domain):
     return [own(math.sqrt(k) * 2 * far, third), own(1.0, third), own(4 * far * far * k ** (1 - q["m"]), third)]
 
 
-def share(sensitivity, deviation, length, bits, honest, max_rows, unit):
+def share(sensitivity, deviation, length, bits, max_rows, unit):
     """[NOI-3]."""
     doubles = 2**-30 + 2**-52 * max_rows * (8192 + -(-max_rows // 8192))
     exact = sensitivity * 2**bits
     rounding = math.sqrt(length) * max(1, unit / 2)
-    wanted = deviation * 2**bits * ((exact * (1 + doubles) + rounding) / exact) / math.sqrt(honest)
+    wanted = deviation * 2**bits * ((exact * (1 + doubles) + rounding) / exact) / math.sqrt(HONEST)
     # Everybody has to come to the same whole number: a case that doubles may decide is none for a vector.
     assert 0.001 < wanted % 1 < 0.999 and 4 <= wanted <= MAX_SIGMA, wanted
     return math.ceil(wanted)
 
 
-def noisy_answer(work, question, rows, sites, max_rows, honest, k):
+def noisy_answer(work, question, rows, sites, max_rows, k):
     """The layout and the words of one site's answer, before they are masked."""
     recipe = work["recipe"]
     domain = Domain.of(work)
@@ -159,9 +161,9 @@ def noisy_answer(work, question, rows, sites, max_rows, honest, k):
     words, drawn, layout, at = Words(k), [], [], 0
     for (name, length, bound, _), (sensitivity, deviation) in zip(answers.layout(question, domain), of_each, strict=True):
         e = exponent(bound)
-        room = math.ceil(40 * 1.01 * deviation / math.sqrt(honest) / 2**e)  # [NOI-4]
+        room = math.ceil(40 * 1.01 * deviation / math.sqrt(HONEST) / 2**e)  # [NOI-4]
         bits, limit, finer = fixed.scale(sites, max_rows + room, e, work["step_bits"])
-        sigma = share(sensitivity, deviation, length, bits, honest, max_rows, rows_of_unit(noise))
+        sigma = share(sensitivity, deviation, length, bits, max_rows, rows_of_unit(noise))
         layout.append({"name": name, "words": length, "fraction_bits": bits, "limit": limit, "deviation": sigma})
         for x in values[at : at + length]:
             for c in x if isinstance(x, list) else [x]:
@@ -200,7 +202,7 @@ def answer_cases(secret):
     rows = [[2.2, 0.75], [7.1, 0.3], [11.5, 2.9]]
     for name, question, work["recipe"]["noise"]["unit"] in cases:
         # So many rows that what summing in doubles may add is more than a step.
-        plan, k = {"sites": 5, "max_rows": 10_000_000, "honest": 3}, key(secret, H("round", name.encode()))
+        plan, k = {"sites": 5, "max_rows": 10_000_000}, key(secret, H("round", name.encode()))
         layout, words = noisy_answer(work, question, rows, **plan, k=k)
         yield {
             "function": "answer", "name": name, "work": encode(WORK, work), **plan, "question": encode(QUESTION, question),

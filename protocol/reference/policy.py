@@ -4,7 +4,7 @@ from codec import Refused
 
 MIN_SITES = 3
 GOOD = {
-    "min_cohort": 3, "max_rounds": 10, "methods": None, "columns": None, "nano_rho": 10**9, "exact": "by-agreement",
+    "min_cohort": 3, "max_rounds": 10, "methods": None, "columns": None, "nano_rho": 2 * 10**9, "exact": "by-agreement",
     "rows_per_person": None,
 }  # fmt: skip
 
@@ -65,7 +65,7 @@ def policy_cases():
     ]:  # fmt: skip
         add("plan", policy, method=method, columns=columns, rows=rows)
     for policy, nano_rho, agreed, spent in [
-        ({}, 10**9, False, 0), ({}, 10**9, False, 1), ({}, 1, False, 10**9), ({}, 0, False, 10**9), ({"nano_rho": 0}, 1, True, 0),
+        ({}, 2 * 10**9, False, 0), ({}, 10**9, False, 10**9 + 1), ({}, 1, False, 2 * 10**9), ({}, 0, False, 2 * 10**9), ({"nano_rho": 0}, 1, True, 0),
         ({}, None, True, 0), ({}, None, False, 0), ({"exact": "never"}, None, True, 0), ({"exact": "never"}, 5, False, 5),
     ]:  # fmt: skip
         add("account", policy, nano_rho=nano_rho, agreed=agreed, spent=spent)

@@ -10,16 +10,14 @@ use anyhow::{Context as _, Result};
 use rayon::prelude::*;
 use veilsum_cluster::{
     Batch, Centres, Domain, OutOfBox, Prepared, Query, Rows, Scaling,
-    privacy::{Extent, Levels, Noise},
+    privacy::{Extent, HONEST, Levels, Noise},
     query::{Shifts, Stage},
 };
-use veilsum_node::question::{Layout, Question, ScaledBlock, Shared, SumBounds, Terms, contribute};
+use veilsum_node::question::{Layout, Question, ScaledBlock, SumBounds, Terms, contribute};
 use veilsum_proto::{noise::Key, suite};
 
 use crate::scene::EDGE;
 
-/// Sites whose noise the adversary does not know; one more colludes.
-pub const HONEST: usize = 2;
 /// What an account has for the life of the rows: the default cap, and what is advised where labels or single values matter.
 pub const ACCOUNTS: [f64; 2] = [1.0, 0.25];
 /// Rows that the plan allows a site.
@@ -81,7 +79,7 @@ impl Honest {
     /// Where the question is none that the plan can ask.
     pub fn total(&self, query: &Query, rho: Option<f64>, draw: &[u64]) -> Result<Vec<f64>> {
         let asked = asked(query.clone());
-        let release = Release::new(&asked, &self.domain, rho, HONEST)?;
+        let release = Release::new(&asked, &self.domain, rho)?;
         self.added(&asked, &[&release; HONEST], draw)
     }
 
@@ -112,9 +110,8 @@ struct Release {
 }
 
 impl Release {
-    /// Exact, or that of a plan whose only question this is and which spends `rho`, as an adversary chooses it, in the eyes of a site
-    /// that counts on so many honest ones.
-    fn new(asked: &Question, domain: &Domain, rho: Option<f64>, honest: usize) -> Result<Release> {
+    /// Exact, or that of a plan whose only question this is and which spends `rho`, as an adversary chooses it.
+    fn new(asked: &Question, domain: &Domain, rho: Option<f64>) -> Result<Release> {
         let plain = SumBounds::new(HONEST + 1, MAX_ROWS);
         let Some(rho) = rho else {
             return Ok(Release { form: plain, layout: asked.layout(domain, &plain)?, blocks: Vec::new() });
@@ -134,11 +131,11 @@ impl Release {
         let (rounds, members, questions) = (1, 1, 1);
         let extent = Extent { preparing, seeding, rounds, members, judges: judging > 0, questions, most_clusters };
         let levels = Levels::new(&noise, extent, domain);
-        let form = SumBounds { step_bits: Some(STEP_BITS), noise: Some(Shared { levels, honest }), ..plain };
+        let form = SumBounds { step_bits: Some(STEP_BITS), noise: Some(levels), ..plain };
         let layout = asked.layout(domain, &form)?;
         let of = |b: &ScaledBlock| {
             let (step, share) = (0.5f64.powi(b.scale.fraction_bits), b.noise.context("a block without noise")?);
-            Ok((share.deviation as f64 * step * (honest as f64).sqrt(), share.sensitivity * step))
+            Ok((share.deviation as f64 * step * (HONEST as f64).sqrt(), share.sensitivity * step))
         };
         let blocks = layout.blocks.iter().map(of).collect::<Result<_>>()?;
         Ok(Release { form, layout, blocks })
@@ -183,10 +180,10 @@ struct Ratio<'a> {
 
 impl<'a> Ratio<'a> {
     fn new(without: &Honest, with: &Honest, asked: &'a Question, rho: f64) -> Result<Ratio<'a>> {
-        let exact = Release::new(asked, &without.domain, None, HONEST)?;
+        let exact = Release::new(asked, &without.domain, None)?;
         let [a, b] = [without, with].map(|of| of.added(asked, &[&exact; HONEST], &[]));
         let (a, b) = (a?, b?);
-        let release = Release::new(asked, &without.domain, Some(rho), HONEST)?;
+        let release = Release::new(asked, &without.domain, Some(rho))?;
         let deviations = release.deviations();
         let along: Vec<f64> = a.iter().zip(&b).zip(&deviations).map(|((a, b), s)| (b - a) / (s * s)).collect();
         let shift = a.iter().zip(&b).zip(&along).map(|((a, b), v)| (b - a) * v).sum();
@@ -215,8 +212,8 @@ pub fn measured(
     halved: bool,
 ) -> Result<(f64, f64)> {
     let ratio = Ratio::new(without, with, asked, rho)?;
-    // A share for four times as many sites is half as large.
-    let first = Release::new(asked, &without.domain, Some(rho), if halved { 4 * HONEST } else { HONEST })?;
+    // A share for four times the rho is half as large.
+    let first = Release::new(asked, &without.domain, Some(if halved { 4.0 * rho } else { rho }))?;
     let score = |draw: u64| ratio.score(without, &first, &[seed, draw]);
     let scores: Vec<f64> = (0..draws).into_par_iter().map(score).collect::<Result<_>>()?;
     let n = draws as f64;

@@ -10,7 +10,7 @@ use std::sync::Arc;
 use anyhow::{Context as _, Result, anyhow, ensure};
 use veilsum_cluster::{Batch, Centres, Query, pooled, random::Stream};
 use veilsum_node::{
-    question::{Question, SumBounds, Terms, contribute},
+    question::{Question, Terms, contribute},
     replay::Replay,
 };
 use veilsum_testkit::kit::Kit;
@@ -93,7 +93,7 @@ pub fn run_against(seed: u64, quick: bool, real: bool) -> Result<Found> {
     // The copy has seen the first total, by which everybody knows where the next centres are.
     let failed = |f: veilsum_node::error::Failure| anyhow!("{}", f.message);
     let kit = Kit::new(sites, |terms| terms.max_rows = 64);
-    let form = SumBounds::of(&scene.work, &kit.terms, sites).map_err(|e| anyhow!("{e}"))?;
+    let form = scene.work.form(sites, kit.terms.max_rows).map_err(|e| anyhow!("{e}"))?;
     let mut copy = Replay::new(kit.roster.clone(), kit.terms.clone(), Arc::new(scene.work.clone())).map_err(failed)?;
     let first = copy.asks().context("a method without questions")?.clone();
     let mut total = vec![0u64; first.layout(&scene.work.domain()?, &form)?.words()];

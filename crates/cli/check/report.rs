@@ -55,15 +55,19 @@ pub(super) struct Leaves {
     totals_tell: Vec<String>,
     /// Numbers that totals are made of, at most.
     numbers: u64,
-    /// What they spend at most, in 10^-9 of rho; none if they are exact.
+    /// What the plan spends at most, in 10^-9 of rho; none if totals are exact.
     nano_rho: Option<u64>,
+    /// That in words.
+    together: Vec<String>,
 }
 
 impl Leaves {
     pub(super) fn of(federation: &Federation, site: &str, policy: &Policy) -> Result<Leaves, Failure> {
         let cost = Cost::of(federation)?;
         let sites = federation.roster.sites.len();
-        let total = Forecast::of(&federation.work, &federation.terms, policy, sites)?.total();
+        let numbers = Forecast::of(&federation.work, federation.terms.max_rows, sites)?.total();
+        let noise = federation.work.recipe.noise;
+        let nano_rho = noise.map(|noise| noise.price());
         Ok(Leaves {
             says: format!(
                 "{site} would send nothing that can be read: vectors under masks, key shares in sealed boxes, public keys and \
@@ -72,16 +76,21 @@ impl Leaves {
                 cost.sites_mean()
             ),
             totals_tell: totals_tell(federation, &cost),
-            numbers: total.scalars,
-            nano_rho: total.nano_rho,
+            numbers,
+            nano_rho,
+            together: match noise {
+                None => vec![format!("Together: {}, exact", counted(numbers as usize, "number"))],
+                Some(noise) => vec![
+                    dp::guesses(noise.unit, noise.price(), policy.nano_rho),
+                    dp::spends(noise.price(), policy.nano_rho),
+                ],
+            },
         })
     }
 
     fn lines(&self) -> Vec<String> {
-        let exact = || format!("{}, exact", counted(self.numbers as usize, "number"));
-        let together = self.nano_rho.map_or_else(exact, dp::spends);
         let told = self.totals_tell.iter().map(|told| format!("  {told}"));
-        [self.says.clone()].into_iter().chain(told).chain([format!("Together: {together}")]).collect()
+        [self.says.clone()].into_iter().chain(told).chain(self.together.clone()).collect()
     }
 }
 
@@ -102,8 +111,6 @@ pub(super) struct Spent {
     nano_rho_kept: u64,
     nano_rho_left: u64,
     nano_rho_cap: u64,
-    epsilon: f64,
-    delta: f64,
     /// Whether exact totals have left, for which no bound holds.
     exact: bool,
     exact_numbers: u64,
@@ -132,8 +139,6 @@ impl Spent {
             nano_rho_kept: promised - spent.nano_rho,
             nano_rho_left: cap.saturating_sub(promised),
             nano_rho_cap: cap,
-            epsilon: dp::epsilon(spent.nano_rho, dp::DELTA),
-            delta: dp::DELTA,
             exact,
             exact_numbers: spent.scalars,
             columns: account.columns().cloned().collect(),
@@ -145,7 +150,7 @@ impl Spent {
         let (cap, left) = (rho_text(self.nano_rho_cap), left_text(self.nano_rho_left));
         let mut lines = vec![
             format!("account: {}", self.says),
-            format!("  {} spent of rho {cap}, {left} left", dp::spends(self.nano_rho)),
+            format!("  rho {} of {cap} is spent, {left} left", rho_text(self.nano_rho)),
         ];
         if self.nano_rho_kept > 0 {
             let kept = rho_text(self.nano_rho_kept);

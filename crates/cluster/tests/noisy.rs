@@ -119,11 +119,12 @@ fn every_family_spends_what_its_plan_says() {
         recipe.noise = noise_of(&recipe, 1.0);
         let levels = recipe.levels(&domain).unwrap().unwrap();
         let (mut spent, mut questions) = (levels.of_count().rho(), 0);
+        let again = (1.0 - levels.rho()) / f64::from(recipe.noise.expect("noise").retries);
         crate::drive(&mut recipe.run(&domain, 5).unwrap(), |_, batch| {
             let inner = batch.domain(&domain).unwrap();
             let own = batch.queries.iter().flat_map(|query| levels.of(query, &inner).expect("accounted for"));
             let cost: f64 = own.map(|level| level.rho()).sum();
-            assert!(cost <= levels.dearest() * (1.0 + 1e-9), "{name}: {} costs {cost}", batch.kind());
+            assert!(cost <= again, "{name}: {} costs {cost}", batch.kind());
             (spent, questions) = (spent + cost, questions + 1);
             Totals { rows: None, ..pooled::totals(batch, std::slice::from_ref(&rows)).unwrap() }
         });

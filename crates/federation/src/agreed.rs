@@ -61,7 +61,7 @@ impl Federation {
     /// # Errors
     /// A [`Failure`] where the method part cannot be used.
     pub fn form(&self) -> Result<SumBounds, Failure> {
-        SumBounds::of(&self.work, &self.terms, self.roster.sites.len())
+        self.work.form(self.roster.sites.len(), self.terms.max_rows)
     }
 }
 
@@ -104,7 +104,7 @@ const MAX_OPERATIONS: f64 = 1e14;
 pub fn prove(roster: &Roster, terms: &Terms, work: &PlanSpec) -> Result<(), Failure> {
     let domain = work.domain()?;
     let sites = roster.sites.len();
-    let form = SumBounds::of(work, terms, sites)?;
+    let form = work.form(sites, terms.max_rows)?;
     for question in questions(work)? {
         question.layout(&domain, &form).map_err(|e| {
             Failure::input(e, "make the plan again with a smaller max_rows (or K, where the vector is too long)")
@@ -117,11 +117,11 @@ pub fn prove(roster: &Roster, terms: &Terms, work: &PlanSpec) -> Result<(), Fail
             ));
         }
     }
-    if let (Some(spent), Some(shared)) = (dp::spent(work, &form)?, form.noise)
-        && spent > shared.levels.rho() * (1.0 + 1e-9)
+    if let (Some(spent), Some(noise)) = (dp::spent(work, &form)?, work.recipe.noise)
+        && spent > noise.price()
     {
         return Err(Failure::input(
-            format!("a run spends {spent} of a privacy budget of {}", shared.levels.rho()),
+            format!("a run costs a site {spent}, and the plan's price is {}", noise.price()),
             "make the plan again with another step_bits",
         ));
     }

@@ -9,9 +9,10 @@ use serde::{Deserialize, Serialize};
 use veilsum_cluster::{
     Domain, Method, Recipe, Step,
     method::mechanism::{self, Forecast, KEPT},
-    privacy::{Noise, Unit, advantage, epsilon_text, excess},
+    privacy::{HONEST, Noise, Unit, advantage, excess},
 };
 
+pub use veilsum_proto::policy::DEFAULT_NANO_RHO;
 use veilsum_proto::policy::rho_text;
 
 use crate::{
@@ -26,20 +27,16 @@ use crate::{
 pub struct Privacy {
     /// The promise in words.
     pub promise: String,
-    /// Epsilon of the whole run at `delta`.
-    pub epsilon: f64,
-    /// The delta at which epsilon is shown, below one over the expected rows.
-    pub delta: f64,
-    /// What is added or removed: `record`, `person` or `site`.
+    /// What is added or removed: `record` or `person`.
     pub unit: Cow<'static, str>,
     /// Rows of a unit at most.
     pub rows_of_unit: u64,
-    /// The whole run as zero-concentrated differential privacy, with questions that are asked again.
+    /// The whole run as zero-concentrated differential privacy, with questions that are asked again, while two sites keep their noise secret.
     pub rho: f64,
+    /// What the account of each site is charged for it, which counts on the site's own noise alone, in 10^-9 of rho.
+    pub price: u64,
     /// How many lost questions may be asked again.
     pub retries: u32,
-    /// Bound on the advantage of somebody who tests for one unit, with everything that the run opens.
-    pub advantage_at_most: f64,
     /// Standard deviation of a cluster's weight in the last round, all sites there.
     pub noise_of_weights: f64,
     /// The same of a coordinate of a cluster's sum, working units.
@@ -66,18 +63,16 @@ pub struct Privacy {
     pub useful: bool,
     /// If not: about how many rows in all would do, where any would.
     pub useful_from_rows: Option<u64>,
-    /// Sites whose shares alone make the promised noise.
-    pub honest_sites: usize,
 }
 
 impl Privacy {
     /// Of a plan; `None` where it has no noise.
     pub fn of(work: &PlanSpec, form: &SumBounds) -> Option<Privacy> {
-        let (noise, shared): (Noise, _) = (work.recipe.noise?, form.noise?);
-        let excess = excess(form.sites, shared.honest);
+        let (noise, levels): (Noise, _) = (work.recipe.noise?, form.noise?);
+        let excess = excess(form.sites);
         let [weights, sums, count] = {
-            let [weights, sums] = shared.levels.of_last();
-            [weights, sums, shared.levels.of_count()].map(|level| level.deviation * excess)
+            let [weights, sums] = levels.of_last();
+            [weights, sums, levels.of_count()].map(|level| level.deviation * excess)
         };
         // A plan whose mechanism cannot be played promises nothing.
         let found = forecast(work, excess).unwrap_or(Forecast::NOTHING);
@@ -87,14 +82,12 @@ impl Privacy {
             Unit::Person { .. } => "person",
         };
         Some(Privacy {
-            promise: noise.promise(),
-            epsilon: noise.epsilon(),
-            delta: noise.delta(),
+            promise: promise(&noise, DEFAULT_NANO_RHO),
             unit: unit.into(),
             rows_of_unit: noise.unit.rows(),
             rho: noise.rho(),
+            price: noise.price(),
             retries: noise.retries,
-            advantage_at_most: advantage(noise.rho()),
             noise_of_weights: weights,
             noise_of_sums: sums,
             noise_of_count: count,
@@ -107,26 +100,17 @@ impl Privacy {
             clusters_kept_without_noise: found.kept_without_noise,
             useful: found.useful(),
             useful_from_rows: found.rows,
-            honest_sites: shared.honest,
         })
     }
 
     /// For a terminal.
     pub fn to_text(&self) -> String {
-        let unit = match &*self.unit {
-            "person" => Unit::Person { rows: self.rows_of_unit },
-            _ => Unit::Record,
-        };
         let mut text = format!(
-            "privacy     rho {} for {unit} added or removed, over the whole run and {} lost questions that are asked again\n\
-             \x20           {}; whoever tests for it gains at most {:.3} over guessing\n\
+            "privacy     {}\n\
              noise       weights {:.1}, sums {:.3} (working units), row count {:.1}\n\
              forecast    {}\n\
              \x20           for clusters from overlapping to clear ones; all are kept with probability {:.2} ({:.2} without noise)\n",
-            self.rho,
-            self.retries,
-            epsilon_text(self.rho, self.delta),
-            self.advantage_at_most,
+            self.promise,
             self.noise_of_weights,
             self.noise_of_sums,
             self.noise_of_count,
@@ -159,6 +143,46 @@ impl Privacy {
     }
 }
 
+/// What noise leaves to somebody who knows everything but one row, or one person: the same sentence on every screen and page. So much is spent
+/// after a plan, and ever at most, in 10^-9 of rho, by a site's own noise alone.
+pub fn guesses(unit: Unit, plan: u64, ever: u64) -> String {
+    let right = |nano_rho: u64| (50.0 * (1.0 + advantage(nano_rho as f64 / 1e9))).round();
+    let (one, it) = match unit {
+        Unit::Record => ("row", "it"),
+        Unit::Person { .. } => ("person", "that person"),
+    };
+    let honest = HONEST as u64;
+    format!(
+        "Whatever the others do, somebody who knows everything but one {one} and guesses whether {it} is there is right about {} times in 100 \
+         instead of 50 after this plan, {} after all plans ever ({} and {} while one other site keeps its secrets).",
+        right(plan),
+        right(ever),
+        right(plan / honest),
+        right(ever / honest)
+    )
+}
+
+/// The same for experts.
+pub fn spends(plan: u64, ever: u64) -> String {
+    format!("The plan spends {} of {} in rho (zCDP).", rho_text(plan), rho_text(ever))
+}
+
+/// What a plan with noise promises: the sentence for everybody, the figures, and what they rest on. `ever` is the cap of the account.
+pub fn promise(noise: &Noise, ever: u64) -> String {
+    let of_a_person = match noise.unit {
+        Unit::Record => String::new(),
+        Unit::Person { rows: 1 } => " Of a person one row counts at each site.".to_owned(),
+        Unit::Person { rows } => format!(" Of a person at most {rows} rows count at each site."),
+    };
+    format!(
+        "{} {}{of_a_person} Centres, weights, indices and counts are noisy. This holds while no site has more rows than the plan allows and if \
+         first centres, ranges and expected rows in the plan do not come from the rows. A row that cannot be used (an empty cell, a category \
+         that is not listed) is left out and reported to its own site alone; a description counts what it lacks, with noise.",
+        guesses(noise.unit, noise.price(), ever),
+        spends(noise.price(), ever),
+    )
+}
+
 /// What a forecast is for: sites, rows, columns, K and budget.
 fn setting(work: &PlanSpec, form: &SumBounds, noise: &Noise) -> String {
     let clusters = match work.recipe.algorithm.traits().describes {
@@ -169,13 +193,7 @@ fn setting(work: &PlanSpec, form: &SumBounds, noise: &Noise) -> String {
         1 => "1 column".to_owned(),
         many => format!("{many} columns"),
     };
-    format!(
-        "{} sites, {} rows in all, {columns}, {clusters}rho {} (epsilon {:.1})",
-        form.sites,
-        noise.expected_rows,
-        noise.rho(),
-        noise.epsilon()
-    )
+    format!("{} sites, {} rows in all, {columns}, {clusters}rho {}", form.sites, noise.expected_rows, noise.rho())
 }
 
 /// What will come out of a plan. A process that has played it knows: it is said before a run and in its result, by all parties of a
@@ -227,70 +245,44 @@ fn outlook(found: &Forecast) -> String {
     }
 }
 
-/// What the whole run costs in steps of real totals, rounding and the sum of shares included ([NOI-6]); `None` without noise.
+/// What a whole run costs a site, in 10^-9 of rho: the price of every answer, rounding included, and of the dearest once more for each
+/// question that may be asked again ([NOI-6]); `None` without noise.
 ///
 /// # Errors
 /// A [`Failure`] where the plan cannot be run.
-pub fn spent(work: &PlanSpec, form: &SumBounds) -> Result<Option<f64>, Failure> {
-    let Some(shared) = form.noise else { return Ok(None) };
+pub fn spent(work: &PlanSpec, form: &SumBounds) -> Result<Option<u64>, Failure> {
+    let Some(levels) = form.noise else { return Ok(None) };
     let domain = work.domain()?;
-    let cost = |layout: &Layout| layout.rho(shared.honest).unwrap_or(f64::INFINITY);
-    let mut spent = cost(&Question::CountRows.layout(&domain, form)?);
+    let price = |layout: &Layout| layout.nano_rho().unwrap_or(u64::MAX);
+    let mut prices = vec![price(&Question::CountRows.layout(&domain, form)?)];
     // The layouts of a run do not depend on what its totals are.
     let mut run = work.run(form.sites)?;
     let mut step = run.next(None)?;
     while let Step::Ask(batch) = step {
         let layout = Question::Cluster(batch).layout(&domain, form)?;
-        spent += cost(&layout);
+        prices.push(price(&layout));
         let zeros = layout.decode(&vec![0; layout.words()], 0, None)?;
         step = run.next(Some(&zeros))?;
     }
-    Ok(Some(spent))
-}
-
-impl SumBounds {
-    /// What a whole run may spend of zero-concentrated differential privacy as the plan promises it, in 10^-9: the plan's rho, which
-    /// pays for the questions that are asked again, and one for each total, because the cost of each is rounded up. `None`
-    /// without noise.
-    pub fn nano_rho(&self) -> Option<u64> {
-        let levels = self.noise?.levels;
-        Some(levels.noise().nano_rho.saturating_add(u64::from(levels.totals())))
-    }
-}
-
-/// The epsilon at `delta` of so much zCDP, in 10^-9 of rho: what is shown to people.
-pub fn epsilon(nano_rho: u64, delta: f64) -> f64 {
-    if nano_rho == 0 { 0.0 } else { veilsum_cluster::privacy::epsilon(nano_rho as f64 / 1e9, delta) }
-}
-
-/// rho of zero-concentrated differential privacy that spends epsilon at delta, in 10^-9, and a hundred-thousandth and 32 more:
-/// parts of it that were each rounded up still fit, also where the whole is small.
-pub fn nano_rho(epsilon: f64, delta: f64) -> u64 {
-    ((veilsum_cluster::privacy::rho(epsilon, delta) * 1e9 * 1.000_01).ceil() as u64).saturating_add(32)
-}
-
-/// Delta at which epsilon is shown where nothing else says one.
-pub const DELTA: f64 = 1e-6;
-
-/// What so much rho is, in 10^-9, for people: with epsilon at [`DELTA`].
-pub fn spends(nano_rho: u64) -> String {
-    format!("rho {} ({})", rho_text(nano_rho), epsilon_text(nano_rho as f64 / 1e9, DELTA))
+    let again = prices.iter().max().map_or(0, |most| most.saturating_mul(levels.noise().retries.into()));
+    Ok(Some(prices.into_iter().fold(again, u64::saturating_add)))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    /// The table of the accountant's formula at delta = 10^-6.
+    /// The default plan and account, and one that hides persons.
     #[test]
-    fn budgets() {
-        for (epsilon, rho) in [(0.1, 0.00032), (0.3, 0.0025), (0.5, 0.0066), (1.0, 0.0244), (2.0, 0.088), (8.0, 1.052)]
-        {
-            let found = nano_rho(epsilon, 1e-6) as f64 / 1e9;
-            assert!((found - rho).abs() < 0.02 * rho, "{epsilon}: {found}");
-            assert!((veilsum_cluster::privacy::epsilon(found, 1e-6) - epsilon).abs() < 1e-4 * epsilon);
-        }
-        assert_eq!(spends(1_000_000_000), "rho 1 (epsilon 7.77 at delta 1e-6)");
+    fn what_people_read_of_noise() {
+        let usual = Noise::usual(0.25, 1_000);
+        let said = promise(&usual, DEFAULT_NANO_RHO);
+        let sentence = "Whatever the others do, somebody who knows everything but one row and guesses whether it is there is right about 69 \
+                        times in 100 instead of 50 after this plan, 84 after all plans ever (64 and 76 while one other site keeps its secrets).";
+        assert!(said.starts_with(sentence) && said.contains("spends 0.5 of 2 in rho"), "{said}");
+        let persons = promise(&Noise { unit: Unit::Person { rows: 5 }, ..usual }, DEFAULT_NANO_RHO / 4);
+        assert!(persons.contains("but one person and guesses whether that person is there"), "{persons}");
+        assert!(persons.contains("69 after all plans") && persons.contains("at most 5 rows count"), "{persons}");
     }
 
     /// What is off, how many rows would do, or that rows are not what is missing.

@@ -6,10 +6,10 @@ use serde::{Deserialize, Serialize};
 use veilsum_cluster::{
     Centres, Domain, Outcome, Query,
     method::{CurvePoint, mechanism},
-    privacy,
+    privacy::{self, Levels},
 };
 
-use crate::{description::Description, near, plan::PlanSpec, question::Shared};
+use crate::{description::Description, near, plan::PlanSpec};
 
 /// Beyond this part of a number its error leaves nothing of it.
 const DROWNED: f64 = 1.0 / 3.0;
@@ -86,14 +86,14 @@ impl ResultErrors {
     /// Of an outcome over so many sites; `None` where its plan has no noise. `counted`: N is the intermediary's count.
     pub fn of(
         work: &PlanSpec,
-        shared: Option<Shared>,
+        levels: Option<Levels>,
         sites: usize,
         outcome: &Outcome,
         counted: Option<u64>,
     ) -> Option<ResultErrors> {
-        let (shared, domain) = (shared?, work.domain().ok()?);
-        let excess = privacy::excess(sites, shared.honest);
-        let of_count = counted.map(|_| shared.levels.of_count().deviation * excess);
+        let (levels, domain) = (levels?, work.domain().ok()?);
+        let excess = privacy::excess(sites);
+        let of_count = counted.map(|_| levels.of_count().deviation * excess);
         if let Some(found) = &outcome.description {
             let repeats = mechanism::descriptions(&work.recipe, &domain, found, excess).ok()?;
             let repeats: Result<Vec<_>, _> = repeats.iter().map(|found| Description::of(work, found)).collect();
@@ -152,11 +152,11 @@ impl ResultErrors {
             let k = point.k as usize;
             if hard {
                 let radius = (point.objective? / n_total?.max(1.0)).sqrt();
-                let clip = shared.levels.pull(u32::MAX, k, Some(radius));
-                return Some(shared.levels.of_round(clip)[2].deviation * excess);
+                let clip = levels.pull(u32::MAX, k, Some(radius));
+                return Some(levels.of_round(clip)[2].deviation * excess);
             }
             let centres = Centres::new(k, d, vec![0.0; k * d]).ok()?;
-            let levels = shared.levels.of(&Query::fuzzy_validation(centres, outcome.m), &domain)?;
+            let levels = levels.of(&Query::fuzzy_validation(centres, outcome.m), &domain)?;
             levels.last().map(|level| level.deviation * excess)
         };
         let hidden = hidden.chain(below.iter().map(|(name, ..)| name.clone()));

@@ -1,35 +1,25 @@
 //! Before anything leaves: what a whole plan would give away (spec section 11).
 
 use veilsum_cluster::method::Stage;
-use veilsum_proto::{
-    plan::Terms,
-    policy::{Cost, Policy, Spent},
-};
 
-use crate::{
-    agreed::questions,
-    error::Failure,
-    plan::PlanSpec,
-    question::{Question, SumBounds},
-    release,
-};
+use crate::{agreed::questions, error::Failure, plan::PlanSpec, question::Question};
 
 /// What a plan gives away at most.
 #[derive(Clone, Debug, Default)]
 pub struct Forecast {
-    /// Every part of a run: its name, its questions at most, and what they give away together.
-    pub parts: Vec<(&'static str, u64, Cost)>,
+    /// Every part of a run: its name, its questions at most, and the numbers in all of them.
+    pub parts: Vec<(&'static str, u64, u64)>,
     /// Questions of the coordinator at most.
     pub most: u64,
 }
 
 impl Forecast {
-    /// From the plan, and the colluders that the policy supposes.
+    /// From the plan.
     ///
     /// # Errors
     /// A [`Failure`] if the plan has a question without a safe layout.
-    pub fn of(work: &PlanSpec, terms: &Terms, policy: &Policy, sites: usize) -> Result<Forecast, Failure> {
-        let form = SumBounds::of(work, terms, sites)?;
+    pub fn of(work: &PlanSpec, max_rows: u64, sites: usize) -> Result<Forecast, Failure> {
+        let form = work.form(sites, max_rows)?;
         let domain = work.domain()?;
         let mut parts = Vec::new();
         let questions = questions(work)?;
@@ -38,8 +28,7 @@ impl Forecast {
             _ => None,
         };
         for question in &questions {
-            let layout = question.layout(&domain, &form)?;
-            let one = release::cost(&layout, terms, policy, sites);
+            let one = question.layout(&domain, &form)?.words() as u64;
             // Rounds of two forms, each for a share of them. First centres are asked in the same form and are no rounds.
             let own = (question.name(), place(question));
             let forms = questions.iter().filter(|other| (other.name(), place(other)) == own).count() as u64;
@@ -49,24 +38,17 @@ impl Forecast {
         Ok(Forecast { parts, most: u64::from(work.max_questions()) })
     }
 
-    /// All of it.
-    pub fn total(&self) -> Cost {
-        let mut all = Spent::default();
-        self.parts.iter().for_each(|(_, _, cost)| all.add(cost));
-        let noised: Vec<u64> = self.parts.iter().filter_map(|(_, _, cost)| cost.nano_rho).collect();
-        let nano_rho = (!noised.is_empty()).then_some(all.nano_rho);
-        Cost { scalars: all.scalars, nano_rho }
+    /// All numbers.
+    pub fn total(&self) -> u64 {
+        self.parts.iter().map(|(_, _, numbers)| numbers).sum()
     }
 }
 
-/// How often a question of this part is asked at most, and what all of them give away.
-fn whole_part(work: &PlanSpec, question: &Question, one: Cost, forms: u64) -> (u64, Cost) {
+/// How often a question of this part is asked at most, and the numbers in all of them.
+fn whole_part(work: &PlanSpec, question: &Question, one: u64, forms: u64) -> (u64, u64) {
     let Question::Cluster(batch) = question else { return (1, one) };
     let recipe = &work.recipe;
-    let times = |numerator: u64, denominator: u64| Cost {
-        scalars: (one.scalars * numerator).div_ceil(denominator),
-        nano_rho: one.nano_rho.map(|rho| rho.saturating_mul(numerator).div_ceil(denominator)),
-    };
+    let times = |numerator: u64, denominator: u64| (one * numerator).div_ceil(denominator);
     let Some(stage) = batch.queries.first().map(|query| recipe.place_of(query)) else { return (1, one) };
     match stage {
         // Its questions are all in the list, and each is asked once.
@@ -106,13 +88,8 @@ mod tests {
         work.recipe.algorithm = Algorithm::Fcm { m: 2.0, epsilon: 0.0, max_rounds: 8 };
         work.recipe.seeding = Seeding::Candidates(Candidates::usual(1));
         (work.step_bits, work.recipe.noise) = (Some(20), Some(Noise::usual(0.5, 1000)));
-        let (roster, _) = crate::tests::kit(3);
-        let terms = crate::tests::terms(&roster, &work);
-        let told = Forecast::of(&work, &terms, &Policy::default(), roster.sites.len()).unwrap();
+        let told = Forecast::of(&work, 100, 3).unwrap();
         let shifts: u64 = told.parts.iter().filter(|(name, ..)| *name == "shifts").map(|(_, most, _)| most).sum();
         assert_eq!(shifts, u64::from(work.recipe.seeding.questions()) - 1 + 8, "{:?}", told.parts);
-        // What is asked again after a loss is in the promise, and not here.
-        let spent = told.total().nano_rho.unwrap();
-        assert!((300_000_000..=500_000_000).contains(&spent), "{spent}");
     }
 }

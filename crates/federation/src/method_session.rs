@@ -96,8 +96,7 @@ impl MethodSession {
     /// A [`Failure`] where the plan cannot be run.
     pub fn of(work: &PlanSpec, form: SumBounds) -> Result<MethodSession, Failure> {
         let terms = Terms { domain: work.domain()?, form, sampling: work.sampling, judge: work.judge };
-        let honest = form.noise.map_or(1, |shared| shared.honest);
-        MethodSession::begin(work.run(form.sites)?.coarse(form.rounding()).honest(honest), terms)
+        MethodSession::begin(work.run(form.sites)?.coarse(form.rounding()), terms)
     }
 
     /// A run at its beginning.
@@ -385,7 +384,7 @@ mod tests {
         let domain = work.domain().unwrap();
         // Equal sites, so that their roundings add up.
         let sites = |copies: usize| vec![site(&[vec![0.9; copies], vec![0.1, 0.12]].concat(), &domain); 20];
-        let form = work.form(20, 16, 14).unwrap();
+        let form = work.form(20, 16).unwrap();
         let everybody: Vec<u16> = (0..20).collect();
         let run = |mut conversation: MethodSession, sites: &[Prepared]| {
             loop {
@@ -418,7 +417,7 @@ mod tests {
         // The first round ends it: nothing moves by more.
         let work = line(2, 1.0, 9);
         let site = site(&[0.1, 0.12, 0.15, 0.8, 0.85, 0.9], &work.domain().unwrap());
-        let form = work.form(3, 16, 14).unwrap();
+        let form = work.form(3, 16).unwrap();
         let mut conversation = MethodSession::of(&work, form).unwrap();
         let mut early = Vec::new();
         let outcome = loop {

@@ -6,22 +6,15 @@
 /// What a [`PlanSpec`] consists of.
 pub use crate::columns::{Categorical, Column, Shares};
 use serde::{Deserialize, Serialize};
-use veilsum_cluster::{
-    Algorithm, Batch, Centres, Domain, Method, Run, Step, algorithm::usual_fuzzifier, privacy::HONEST,
-};
+use veilsum_cluster::{Algorithm, Batch, Centres, Domain, Method, Run, Step, algorithm::usual_fuzzifier};
 /// What a [`PlanSpec`] consists of.
 pub use veilsum_cluster::{Clusters, OutOfBox, Recipe, Scaling, method::Seeding, privacy::Unit, sampling::Sampling};
 use veilsum_proto::{
     codec,
-    limits::{MAX_APPLICATION, MAX_WORDS, MIN_SITES},
-    plan::Terms,
+    limits::{MAX_APPLICATION, MAX_WORDS},
 };
 
-use crate::{
-    columns,
-    error::Failure,
-    question::{Shared, SumBounds},
-};
+use crate::{columns, error::Failure, question::SumBounds};
 
 /// What is computed, on which columns.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
@@ -70,21 +63,7 @@ fn invalid(why: impl std::fmt::Display) -> Failure {
     )
 }
 
-impl SumBounds {
-    /// The form that a plan gives to the answers of a roster of `sites` sites.
-    ///
-    /// # Errors
-    /// [`Failure`] where the method part cannot be used.
-    pub fn of(work: &PlanSpec, terms: &Terms, sites: usize) -> Result<SumBounds, Failure> {
-        let covered = usize::from(terms.min_cohort).max(MIN_SITES);
-        work.form(sites, terms.max_rows, covered.saturating_sub(curious(terms, sites)).min(HONEST))
-    }
-}
-
-/// Sites whose noise does not count among the roster's `sites` ([NOI-3]): those that the plan supposes to collude, and one at least, which looks at them and knows its own.
-pub(crate) fn curious(terms: &Terms, sites: usize) -> usize {
-    terms.colluders_of(sites).max(1)
-}
+const _: () = assert!(veilsum_cluster::privacy::HONEST == veilsum_proto::policy::HONEST);
 
 /// Steps that a plan may ask for, as powers of one half.
 const STEP_BITS: std::ops::RangeInclusive<u8> = 8..=62;
@@ -300,17 +279,12 @@ impl PlanSpec {
         veilsum_cluster::method::inside(centres, &domain)
     }
 
-    /// The form of all answers, for a roster of `sites` sites of at most `max_rows` rows. Every total covers `honest` sites that collude with nobody.
+    /// The form of all answers, for a roster of `sites` sites of at most `max_rows` rows.
     ///
     /// # Errors
     /// [`Failure`] where the plan cannot be used.
-    pub fn form(&self, sites: usize, max_rows: u64, honest: usize) -> Result<SumBounds, Failure> {
-        let levels = self.recipe.levels(&self.domain()?).map_err(invalid)?;
-        if self.recipe.noise.is_some() && honest == 0 {
-            let why = "under noise a total covers more sites than may collude: raise min_sites, or win more sites";
-            return Err(invalid(why));
-        }
-        let noise = levels.map(|levels| Shared { levels, honest });
+    pub fn form(&self, sites: usize, max_rows: u64) -> Result<SumBounds, Failure> {
+        let noise = self.recipe.levels(&self.domain()?).map_err(invalid)?;
         Ok(SumBounds { step_bits: self.step_bits, noise, ..SumBounds::new(sites, max_rows) })
     }
 

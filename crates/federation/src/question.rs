@@ -6,7 +6,10 @@
 use serde::{Deserialize, Serialize};
 /// What a method asks at a time: the content of a [`Question`].
 pub use veilsum_cluster::Batch;
-use veilsum_cluster::{Block, Centres, Domain, Per, Query, Statistic, SumStep, Totals, privacy::Level};
+use veilsum_cluster::{
+    Block, Centres, Domain, Per, Query, Statistic, SumStep, Totals,
+    privacy::{Level, Levels},
+};
 use veilsum_proto::{
     Error, Rule, codec,
     fixed::{self, Scale},
@@ -20,7 +23,7 @@ mod neighbour_tests;
 mod noisy;
 mod share;
 
-pub use share::{Share, Shared};
+pub use share::Share;
 use share::{head_room, power, share_of};
 
 use crate::{
@@ -83,8 +86,8 @@ pub struct SumBounds {
     pub max_rows: u64,
     /// No step of a total is finer than 2^-`step_bits` of the block's bound for one row ([FIX-4]).
     pub step_bits: Option<u8>,
-    /// The noise inside the sums.
-    pub noise: Option<Shared>,
+    /// The noise inside the sums, of which every site adds a share.
+    pub noise: Option<Levels>,
 }
 
 impl SumBounds {
@@ -153,7 +156,7 @@ impl Question {
             // One row adds one; a count needs no fraction, but keeps the same proof.
             Question::CountRows => {
                 let rows = Block { name: "rows", len: 1, bound: 1.0, per: Per::Row };
-                let levels = form.noise.map(|noise| vec![noise.levels.of_count()]);
+                let levels = form.noise.map(|noise| vec![noise.of_count()]);
                 Layout::of(vec![rows], form, levels.as_deref())
             }
             Question::Cluster(batch) | Question::Drawn { batch, .. } => Layout::of_batch(batch, domain, form),
@@ -197,7 +200,7 @@ impl Layout {
                     let why = || {
                         unusable(format!("the plan has noise, and {} is not accounted for", query.kind()), Rule::Noi5)
                     };
-                    noise.levels.of(query, &inner).ok_or_else(why)
+                    noise.of(query, &inner).ok_or_else(why)
                 };
                 Some(batch.queries.iter().map(of).collect::<Result<Vec<_>, Error>>()?.concat())
             }
@@ -214,11 +217,11 @@ impl Layout {
             let rows = if block.per == Per::Site { 1 } else { form.max_rows };
             let bound_exp = exponent(block.bound);
             let share = form.noise.zip(levels.and_then(|levels| levels.get(i)));
-            let room = share.map_or(0, |(noise, level)| head_room(level, noise.honest, power(i32::from(bound_exp))));
+            let room = share.map_or(0, |(_, level)| head_room(level, power(i32::from(bound_exp))));
             let finest = fixed::scale(form.sites, rows.saturating_add(room), bound_exp)?;
             let scale = form.step_bits.map_or(finest, |bits| finest.capped(bound_exp, bits));
             let noise =
-                share.map(|(noise, level)| share_of(level, &block, &scale, &noise, form.max_rows)).transpose()?;
+                share.map(|(of, level)| share_of(level, &block, &scale, of.noise(), form.max_rows)).transpose()?;
             Ok(ScaledBlock { block, scale, summed_bits: finest.fraction_bits, noise })
         };
         let blocks: Vec<ScaledBlock> = blocks.into_iter().enumerate().map(scaled).collect::<Result<_, Error>>()?;

@@ -12,7 +12,7 @@ use crate::{
     model::{Early, Model},
     near::Units,
     plan::PlanSpec,
-    question::{Question, SumBounds},
+    question::Question,
     result::RunResult,
 };
 
@@ -30,7 +30,7 @@ impl Replay {
     /// # Errors
     /// A [`Failure`] where the plan's method cannot be begun.
     pub fn new(roster: Arc<Roster>, terms: Arc<Terms>, work: Arc<PlanSpec>) -> Result<Replay, Failure> {
-        let session = MethodSession::of(&work, SumBounds::of(&work, &terms, roster.sites.len())?)?;
+        let session = MethodSession::of(&work, work.form(roster.sites.len(), terms.max_rows)?)?;
         Ok(Replay { roster, terms, work, session })
     }
 
@@ -195,7 +195,7 @@ mod tests {
         let work = PlanSpec { judge, ..line(2, 0.0, 3) };
         let (roster, _) = testing::kit(3);
         let terms = Terms { min_total_rows, ..testing::terms(&roster, &work) };
-        let form = SumBounds::of(&work, &terms, 3).unwrap();
+        let form = work.form(3, terms.max_rows).unwrap();
         let site = site(&[0.1, 0.12, 0.15, 0.8, 0.85, 0.9], &work.domain().unwrap());
         let mut replay = Replay::new(Arc::new(roster), Arc::new(terms), Arc::new(work)).unwrap();
         for _ in 0..totals {

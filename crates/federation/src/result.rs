@@ -27,7 +27,6 @@ use crate::{
     model::{Early, Model},
     near,
     plan::{PlanSpec, Shares},
-    question::SumBounds,
     signed::Signed,
     traffic::Traffic,
 };
@@ -240,11 +239,10 @@ impl RunResult {
             (None, Some(_)) => "number of rows summed up",
             (None, None) => "sum of memberships",
         };
-        let form = SumBounds::of(work, terms, roster.sites.len())?;
+        let form = work.form(roster.sites.len(), terms.max_rows)?;
         let privacy = Privacy::of(work, &form);
         let errors = ResultErrors::of(work, form.noise, judged.len(), outcome, counted);
-        let promised = |note: &&String| privacy.as_ref().is_some_and(|privacy| privacy.promise == **note);
-        let mut told: Vec<String> = outcome.notes.iter().filter(|note| !promised(note)).cloned().collect();
+        let mut told = outcome.notes.clone();
         if let Some(indices_cohort) = &indices_cohort {
             told.push(format!(
                 "a site was lost between the centres and their indices: row count, objective and indices are over {} alone",
@@ -266,8 +264,7 @@ impl RunResult {
         let categories = Shares::of(&work.columns, &work.categorical, &centres, deviations);
         let profile =
             outcome.profile.clone().map(|found| ColumnProfile::all(work, &columns, found)).unwrap_or_default();
-        let excess =
-            form.noise.as_ref().map_or(1.0, |shared| veilsum_cluster::privacy::excess(judged.len(), shared.honest));
+        let excess = form.noise.map_or(1.0, |_| veilsum_cluster::privacy::excess(judged.len()));
         let mut findings = warnings::of(&work.recipe, &work.domain()?, &columns, outcome, excess);
         // Why such a run has not converged is said already.
         findings.retain(|finding| ended_early.is_none() || finding.name != "not-converged");

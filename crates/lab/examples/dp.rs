@@ -14,7 +14,6 @@ use veilsum_lab::experiments::{dp, noisy_defaults};
 const DELTA: f64 = 1e-6;
 /// Sites that the rows are dealt to, of which one may collude with the coordinator.
 const SITES: usize = 3;
-const PLAN: dp::Plan = dp::Plan { honest: 2, step_bits: 20 };
 
 fn list(text: &str) -> Result<Vec<f64>, std::num::ParseFloatError> {
     text.split(',').map(str::parse).collect()
@@ -50,9 +49,9 @@ fn run(table: &str, methods: &str, k: u32, epsilons: &[f64], seeds: u64) -> Resu
         for epsilon in epsilons {
             let rho = privacy::rho(*epsilon, DELTA);
             let recipe = |seed| noisy_defaults::recipe(method == "kmeans", rho, k, rows as u64, 100 * seed);
-            let useful = noisy_defaults::useful(&recipe(1), &domain, SITES, PLAN.honest)?;
+            let useful = noisy_defaults::useful(&recipe(1), &domain, SITES)?;
             for seed in 1..=seeds {
-                let found = dp::noisy(&recipe(seed), &domain, &sites, PLAN, seed).map(|outcome| {
+                let found = dp::noisy(&recipe(seed), &domain, &sites, seed).map(|outcome| {
                     let centres = domain.centres_to_original(&outcome.centres);
                     centres.map(|centres| centres.rows().map(<[f64]>::to_vec).collect::<Vec<_>>())
                 });

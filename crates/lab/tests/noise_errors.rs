@@ -9,12 +9,11 @@ use veilsum_cluster::{
     privacy::{DEFAULT_RHO, Noise},
     random::Stream,
 };
-use veilsum_lab::experiments::dp::{Plan, noisy, xclara_like};
+use veilsum_lab::experiments::dp::{noisy, xclara_like};
 
 /// Runs in the quick form; `VEILSUM_NOISE_RUNS=400` is the long one.
 const RUNS: u64 = 24;
 const SITES: usize = 20;
-const PLAN: Plan = Plan { honest: 14, step_bits: 20 };
 
 /// Every number of an outcome by its kind, in the order of the errors.
 fn numbers(outcome: &Outcome) -> Vec<(&'static str, f64)> {
@@ -47,13 +46,13 @@ struct Data {
 /// For every kind of number how often the value without noise lies within two errors, and whether noise drowns the number
 /// in most runs. A sum that noise drowns counts as 0 where it would be negative, which moves it towards its value: it is covered more often.
 fn coverage(recipe: &Recipe, data: &Data, runs: u64) -> Vec<(&'static str, f64, bool)> {
-    let excess = (SITES as f64 / PLAN.honest as f64).sqrt();
+    let excess = veilsum_cluster::privacy::excess(SITES);
     let off: Vec<Vec<(&'static str, [f64; 2])>> = (0..runs)
         .into_par_iter()
         .map(|seed| {
             let (domain, sites) = &data.draws[seed as usize % data.draws.len()];
             let truth = pooled::plain_federated(&mut recipe.run(domain, SITES as u32).unwrap(), sites).unwrap();
-            let found = noisy(recipe, domain, sites, PLAN, seed).unwrap();
+            let found = noisy(recipe, domain, sites, seed).unwrap();
             let errors = errors(&mechanism::errors(recipe, domain, &found, excess).unwrap().expect("noise").noise);
             let all = numbers(&truth).into_iter().zip(numbers(&found)).zip(errors);
             all.map(|(((kind, truth), (_, found)), error)| (kind, [(found - truth) / error, truth.abs() / error]))
@@ -129,7 +128,8 @@ fn the_value_without_noise_lies_within_two_errors() {
         {
             let centres = Centres::from_rows(&data.start).unwrap();
             let mut recipe = Recipe::plain(algorithm.clone(), data.start.len() as u32, Seeding::Given { centres });
-            recipe.noise = Some(Noise::usual(veilsum_cluster::privacy::rho(epsilon, 1e-6), rows).from_anywhere());
+            // Twenty sites add noise of which two make the planned one: as much as fourteen would of a plan for them.
+            recipe.noise = Some(Noise::usual(7.0 * veilsum_cluster::privacy::rho(epsilon, 1e-6), rows).from_anywhere());
             let found = coverage(&recipe, data, runs);
             let setting = format!("{}, {} at epsilon {epsilon}, {runs} runs", data.name, recipe.algorithm.name());
             println!("{setting}: {found:?}");
@@ -146,7 +146,6 @@ fn the_value_without_noise_lies_within_two_errors() {
 
 /// Sites of a plan whose promise holds if one of them tells all.
 const FEW_SITES: usize = 3;
-const OF_THREE: Plan = Plan { honest: 2, step_bits: 20 };
 
 /// Rows of three clusters in two columns and a third that follows the first, or is skewed with a long tail.
 fn population(rows: usize, skewed: bool, seed: u64) -> (Domain, Vec<f64>) {
@@ -171,7 +170,7 @@ fn intervals_hold_the_population() {
     let prepared = |domain: &Domain, rows: &[f64]| {
         Prepared::new(&Rows::new(rows.to_vec(), 3).unwrap(), domain, OutOfBox::Refuse).unwrap()
     };
-    let excess = (FEW_SITES as f64 / OF_THREE.honest as f64).sqrt();
+    let excess = veilsum_cluster::privacy::excess(FEW_SITES);
     let mut beside = Vec::new();
     for (hard, skewed, preparation) in [
         (true, false, Scale::None),
@@ -200,7 +199,7 @@ fn intervals_hold_the_population() {
                     rows.chunks(3 * ROWS / FEW_SITES).map(|part| prepared(&domain, part)).collect();
                 let mut recipe = Recipe::plain(algorithm(8), 3, Seeding::Candidates(Candidates::usual(seed)));
                 (recipe.preparation, recipe.noise) = (preparation, Some(Noise::usual(DEFAULT_RHO, ROWS as u64)));
-                let found = noisy(&recipe, &domain, &sites, OF_THREE, seed).unwrap();
+                let found = noisy(&recipe, &domain, &sites, seed).unwrap();
                 let errors = mechanism::errors(&recipe, &domain, &found, excess).unwrap().expect("noise");
                 let own = exact(&domain, &rows, found.centres.clone());
                 let held = |of: &Outcome, at: usize| match hard {

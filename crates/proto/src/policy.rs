@@ -44,8 +44,8 @@ pub struct Policy {
     pub methods: Option<Vec<String>>,
     /// Columns that a plan may name; `None` allows any.
     pub columns: Option<Vec<String>>,
-    /// The cap of the account: zero-concentrated differential privacy that all answers under this identity spend together, in
-    /// 10^-9 of rho ([POL-8]).
+    /// The cap of the account: zero-concentrated differential privacy that all answers under this identity spend together by this site's own
+    /// noise alone, in 10^-9 of rho ([POL-8]).
     pub nano_rho: u64,
     /// Whether the operator may agree to a plan without noise ([POL-9]).
     pub exact: Exact,
@@ -69,8 +69,11 @@ pub enum Exact {
 /// Rows that a site holds at most whose policy says nothing: about a million.
 pub const DEFAULT_MAX_ROWS: u64 = 1 << 20;
 
-/// The cap of an account whose policy names none: rho = 1.
-pub const DEFAULT_NANO_RHO: u64 = 1_000_000_000;
+/// Sites that make a plan's noise: if as many keep theirs secret, an answer says so many times less than by one site's noise alone.
+pub const HONEST: usize = 2;
+
+/// The cap of an account whose policy names none: [`HONEST`] times rho = 1.
+pub const DEFAULT_NANO_RHO: u64 = HONEST as u64 * 1_000_000_000;
 
 impl Default for Policy {
     fn default() -> Self {

@@ -7,7 +7,7 @@
 use std::ops::Range;
 
 use anyhow::{Result, bail};
-use veilsum_cluster::{Domain, Outcome, Prepared, Query, Rows};
+use veilsum_cluster::{Domain, Outcome, Prepared, Query, Rows, privacy::HONEST};
 use veilsum_node::{
     method_session::{MethodSession, Turn},
     plan::{Judge, PlanSpec},
@@ -82,7 +82,6 @@ pub(super) fn play(work: &PlanSpec, form: SumBounds, sites: &[Prepared], draw: u
 impl Asked {
     fn of(question: Question, total: &[u64], domain: &Domain, form: SumBounds) -> Result<Asked> {
         let released = question.layout(domain, &form)?;
-        let honest = form.noise.map_or(1, |shared| shared.honest) as f64;
         // Every site rounds to the plan's steps, evenly.
         let rounding = form.step_bits.map_or(0.0, |_| (form.sites as f64 / 12.0).sqrt());
         let deviations = released
@@ -90,7 +89,7 @@ impl Asked {
             .iter()
             .flat_map(|b| {
                 let step = 0.5f64.powi(b.scale.fraction_bits);
-                let noise = b.noise.map(|share| share.deviation as f64 * step * honest.sqrt());
+                let noise = b.noise.map(|share| share.deviation as f64 * step * (HONEST as f64).sqrt());
                 let rounded = (ROUNDING * b.block.bound).max(rounding * step);
                 std::iter::repeat_n(noise.unwrap_or(rounded), b.block.len)
             })

@@ -124,7 +124,7 @@ impl Scene {
     /// # Errors
     /// Where the plan cannot be used.
     pub(super) fn form_of(&self, work: &PlanSpec) -> Result<SumBounds> {
-        Ok(SumBounds::of(work, &self.terms, self.sites.len())?)
+        Ok(work.form(self.sites.len(), self.terms.max_rows)?)
     }
 
     /// Every site's rows, ready to answer.

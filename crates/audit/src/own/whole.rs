@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 
 use anyhow::Result;
 use rayon::prelude::*;
-use veilsum_cluster::privacy;
+use veilsum_cluster::privacy::{self, HONEST};
 
 use super::{
     attacks::Told,
@@ -252,7 +252,7 @@ pub(super) fn share(scene: &Scene, told: &Told, draw: u64) -> Result<Vec<Tried>>
         return Ok(vec![not_applicable("share of a site", tries, "not all totals are sums over rows")]);
     }
     // They know their own noise, too: one site's share of it is left.
-    let honest = scene.form_of(&scene.work)?.noise.map_or(1, |shared| shared.honest) as f64;
+    let honest = if scene.rho().is_some() { HONEST as f64 } else { 1.0 };
     let own = scene.sites[0].values.len() as f64;
     let targets = scene.targets.iter().map(|at| &scene.sites[0].values[*at]).zip(&told.targets);
     let sampled = scene.sample.iter().map(|(site, at)| &scene.sites[*site].values[*at]).zip(&told.sample);

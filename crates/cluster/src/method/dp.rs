@@ -23,8 +23,8 @@ impl Recipe {
     pub(super) fn check_noise(&self, domain: &Domain) -> Result<(), Error> {
         let Some(noise) = &self.noise else { return Ok(()) };
         let refuse = |what: &str| Err(Error::parameter(format!("under noise {what}")));
-        if !(1..=MOST_NANO_RHO).contains(&noise.nano_rho) || noise.retries > MOST_RETRIES {
-            return refuse("rho lies above 0, up to 1000, and at most 100 lost rounds are asked again");
+        if !(LEAST_NANO_RHO..=MOST_NANO_RHO).contains(&noise.nano_rho) || noise.retries > MOST_RETRIES {
+            return refuse("rho lies between 0.0001 and 1000, and at most 100 lost rounds are asked again");
         }
         let (seeds, prepares) = (matches!(self.seeding, Seeding::Candidates(_)), self.prepares());
         let shares = [
@@ -135,6 +135,8 @@ impl Recipe {
 
 /// Largest rho of a plan: 1,000, in 10^-9.
 const MOST_NANO_RHO: u64 = 1_000_000_000_000;
+/// Least: rounding the prices of all totals up is little beside it.
+const LEAST_NANO_RHO: u64 = 100_000;
 /// Lost rounds that may be asked again at most.
 const MOST_RETRIES: u32 = 100;
 

@@ -10,7 +10,7 @@ use super::seed::{CandidateSearch, Candidates, SeedPoints};
 use super::{Method, Step};
 use crate::algorithm::{Beginning, Fit, Iteration, Walls, confined};
 use crate::offline::earliest_best;
-use crate::privacy::{HONEST, excess, settled};
+use crate::privacy::{excess, settled};
 use crate::query::{LocalChoice, Stage};
 use crate::totals_check::check_values;
 use crate::validity::{DaviesBouldin, Geometry, Verdict};
@@ -96,7 +96,7 @@ impl Run {
             domain: domain.clone(),
             public: domain.clone(),
             sites,
-            excess: excess(sites as usize, HONEST.min(sites as usize)),
+            excess: excess(sites as usize),
             most_points,
             rounding: Walls::fine(domain).rounding,
             rounded: 0.0,
@@ -125,13 +125,6 @@ impl Run {
     pub fn coarse(mut self, step: f64) -> Self {
         self.rounded = self.rounded.max(f64::from(self.sites) * step);
         self.rounding = self.rounding.max(self.rounded);
-        self
-    }
-
-    /// For noise that so many sites make alone, and not [`HONEST`].
-    #[must_use]
-    pub fn honest(mut self, honest: usize) -> Self {
-        self.excess = excess(self.sites as usize, honest);
         self
     }
 

@@ -57,14 +57,6 @@ pub fn best_auc(rho: f64) -> f64 {
     (1.0 + error_function((rho.max(0.0) / 2.0).sqrt())) / 2.0
 }
 
-/// Epsilon with its delta for people, the same on every page. Rounded up.
-pub fn epsilon_text(rho: f64, delta: f64) -> String {
-    let exact = if rho > 0.0 { epsilon(rho, delta) } else { 0.0 };
-    let digits = if exact < 0.1 { 4 } else { 2 };
-    let steps = 10f64.powi(digits as i32);
-    format!("epsilon {:.digits$} at delta {delta:e}", (exact * steps).ceil() / steps)
-}
-
 fn error_function(x: f64) -> f64 {
     if x > 5.0 {
         return 1.0;
@@ -111,18 +103,6 @@ mod tests {
         ] {
             let own = epsilon(rho, delta);
             assert!(own <= theirs && (theirs - own) / theirs < 1e-6, "rho {rho}, delta {delta}: {own} and {theirs}");
-        }
-    }
-
-    #[test]
-    fn epsilon_for_people_is_rounded_up_and_has_its_delta() {
-        for (rho, delta, text) in [
-            (1.0, 1e-6, "epsilon 7.77 at delta 1e-6"),
-            (0.25, 1e-6, "epsilon 3.55 at delta 1e-6"),
-            (0.0001, 1e-6, "epsilon 0.0538 at delta 1e-6"),
-            (0.0, 1e-6, "epsilon 0.0000 at delta 1e-6"),
-        ] {
-            assert_eq!(epsilon_text(rho, delta), text);
         }
     }
 

@@ -10,11 +10,9 @@ mod schedule;
 mod settle;
 mod summation;
 
-use std::fmt;
-
 use serde::{Deserialize, Serialize};
 
-pub use accountant::{advantage, best_auc, epsilon, epsilon_text, rho};
+pub use accountant::{advantage, best_auc, epsilon, rho};
 pub use schedule::{Extent, Level, Levels};
 pub(crate) use settle::settled;
 pub use summation::slack;
@@ -22,9 +20,9 @@ pub use summation::slack;
 /// Two sites that collude with nobody make the planned noise, however many others add their shares ([NOI-3]).
 pub const HONEST: usize = 2;
 
-/// The noise of a total over the planned one: each of so many sites adds its share, and `honest` of them make the planned noise alone.
-pub fn excess(sites: usize, honest: usize) -> f64 {
-    (sites as f64 / honest.max(1) as f64).sqrt()
+/// The noise of a total over the planned one, if so many sites add their shares.
+pub fn excess(sites: usize) -> f64 {
+    (sites as f64 / HONEST as f64).sqrt()
 }
 
 /// The noise that a plan asks for. The whole run (row count, preparation, first centres, every K, restart and round, validation,
@@ -33,7 +31,7 @@ pub fn excess(sites: usize, honest: usize) -> f64 {
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Noise {
-    /// rho of the whole run in 10^-9, with the rounds that are asked again; 1 to 10^12.
+    /// rho of the whole run in 10^-9, with the rounds that are asked again, while [`HONEST`] sites keep their noise secret; 10^5 to 10^12.
     pub nano_rho: u64,
     /// Whose presence is hidden.
     pub unit: Unit,
@@ -51,7 +49,7 @@ pub struct Noise {
     /// The farthest that a row pulls in the first of these other rounds, as a share of the box's half diagonal; later ones follow
     /// what the totals tell of how far rows lie from their centres. 0 asks for sums around the middle in all rounds.
     pub tau: f64,
-    /// Rows that are expected in all. The forecast and the delta at which epsilon is shown use this.
+    /// Rows that are expected in all, for the forecast.
     pub expected_rows: u64,
     /// How many questions that were lost to a missing site may be asked again. Each is paid in advance, at the price of the
     /// dearest.
@@ -95,17 +93,6 @@ impl Unit {
     }
 }
 
-/// For people: the same words on every page.
-impl fmt::Display for Unit {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Unit::Record => f.write_str("one row"),
-            Unit::Person { rows: 1 } => f.write_str("one person of a site (of whom one row counts there)"),
-            Unit::Person { rows } => write!(f, "one person of a site (of whom {rows} rows count there at most)"),
-        }
-    }
-}
-
 /// Expected rows of a cluster times the root of rho, by the rows of a unit: below it a plan has few rounds.
 const FEW: f64 = 50.0;
 
@@ -138,29 +125,9 @@ impl Noise {
         self.nano_rho as f64 / 1e9
     }
 
-    /// The delta at which epsilon is shown: 10^-6, or a tenth of one over the expected rows if that is less.
-    pub fn delta(&self) -> f64 {
-        (0.1 / self.expected_rows.max(1) as f64).min(1e-6)
-    }
-
-    /// Epsilon of the whole run at [`Noise::delta`], for people to read.
-    pub fn epsilon(&self) -> f64 {
-        epsilon(self.rho(), self.delta())
-    }
-
-    /// The guarantee of a run under this noise, as a sentence for the reader of its result.
-    pub fn promise(&self) -> String {
-        format!(
-            "the run is differentially private for {} added or removed, while no site has more rows than the plan allows: rho {} ({}); \
-             somebody who knows everything about all the others tells whether it is there at best with an AUC of about {:.2}, where 0.5 is \
-             guessing; a row that cannot be used (an empty cell, a category that is not listed) is left out and reported to its own site \
-             alone, but that a description counts what it lacks, with noise; centres, weights, indices and counts are noisy; first centres, ranges and expected rows in the plan must not come from \
-             the rows",
-            self.unit,
-            self.rho(),
-            epsilon_text(self.rho(), self.delta()),
-            best_auc(self.rho()),
-        )
+    /// What every site is charged for the whole run at most, in 10^-9 of rho: the noise that it draws itself is all that it counts on ([POL-8]).
+    pub fn price(&self) -> u64 {
+        self.nano_rho.saturating_mul(HONEST as u64)
     }
 
     /// Rounds of a plan that names no number of them, for so many clusters at most, if first centres are not uniform. Where a cluster's rows
@@ -188,24 +155,5 @@ mod tests {
         assert_eq!((rounds(0.001, 5_000, 15), rounds(0.25, 150, 3), rounds(0.25, 3_000, 100)), (5, 5, 5));
         let persons = Noise { unit: Unit::Person { rows: 20 }, ..Noise::usual(0.25, 3_000) };
         assert_eq!((persons.usual_rounds(3), persons.usual_rounds(1)), (5, 8));
-    }
-
-    #[test]
-    fn a_promise_says_whom_it_hides_and_how_well() {
-        for (unit, rows, words) in [
-            (Unit::Record, 1, "for one row added"),
-            (Unit::Person { rows: 1 }, 1, "for one person of a site (of whom one row counts there) added"),
-            (Unit::Person { rows: 5 }, 5, "for one person of a site (of whom 5 rows count there at most) added"),
-        ] {
-            let noise = Noise { unit, ..Noise::usual(0.25, 1_000) };
-            let promise = noise.promise();
-            assert!(promise.contains(words), "{promise}");
-            assert!(
-                promise.contains("rho 0.25 (epsilon 3.55 at delta 1e-6); somebody who knows everything"),
-                "{promise}"
-            );
-            assert!(promise.contains("an AUC of about 0.69, where 0.5 is guessing"), "{promise}");
-            assert_eq!(noise.rows_of_unit(), f64::from(rows));
-        }
     }
 }

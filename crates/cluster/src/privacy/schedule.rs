@@ -56,8 +56,6 @@ pub struct Levels {
     noise: Noise,
     /// Budget of a run in which no question is asked again.
     rho: f64,
-    /// The dearest question, every K and restart in it.
-    dearest: f64,
     /// Budgets of one question of the preparation, of one of the first centres, of one round of one K and restart, of the
     /// validation, and of the row count.
     preparing: f64,
@@ -70,7 +68,6 @@ pub struct Levels {
     reach: f64,
     columns: usize,
     rounds: u32,
-    questions: u32,
     most_clusters: u32,
 }
 
@@ -89,13 +86,13 @@ impl Levels {
         let taken = f64::from(preparing) * prepare + f64::from(seeding) * seed + judge;
         let round = each(1.0 - taken - noise.count_share, rounds);
         let dearest = [prepare, seed, round, judge, noise.count_share].into_iter().fold(0.0, f64::max);
-        // The whole pays for the questions that are asked again, too.
-        let rho = noise.rho() / (1.0 + f64::from(noise.retries) * dearest);
+        // The whole pays for the questions that are asked again, too, and for rounding the price of each total up.
+        let totals = u64::from(questions) + 1 + u64::from(noise.retries);
+        let rho = noise.nano_rho.saturating_sub(totals) as f64 / 1e9 / (1.0 + f64::from(noise.retries) * dearest);
         let members = f64::from(members);
         Levels {
             noise: *noise,
             rho,
-            dearest: dearest * rho,
             preparing: rho * prepare,
             seeding: rho * seed,
             round: rho * round / members,
@@ -105,7 +102,6 @@ impl Levels {
             reach: reach(domain),
             columns: domain.columns(),
             rounds,
-            questions,
             most_clusters,
         }
     }
@@ -118,16 +114,6 @@ impl Levels {
     /// Budget of a run in which no question is asked again.
     pub fn rho(&self) -> f64 {
         self.rho
-    }
-
-    /// The budget of the dearest question.
-    pub fn dearest(&self) -> f64 {
-        self.dearest
-    }
-
-    /// Totals of a run at most, with the row count and the questions that are asked again.
-    pub fn totals(&self) -> u32 {
-        self.questions.saturating_add(1).saturating_add(self.noise.retries)
     }
 
     /// Whether a round, counted from 0, asks for sums around the middle of the box.

@@ -220,7 +220,7 @@ fn noisy_form(stream: &mut Stream, domain: &Domain, unit: Unit) -> SumBounds {
         Extent { preparing: 2, seeding: 2, rounds: 4, members: 1, judges: true, questions: 11, most_clusters: 6 };
     let levels = Levels::new(&noise, extent, domain);
     let step_bits = Some(pick(stream, &[8, 20, 32]));
-    SumBounds { step_bits, noise: Some(Shared { levels, honest: 2 }), ..SumBounds::new(3, MAX_ROWS) }
+    SumBounds { step_bits, noise: Some(levels), ..SumBounds::new(3, MAX_ROWS) }
 }
 
 /// What was found of the kinds of questions.

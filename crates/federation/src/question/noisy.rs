@@ -2,21 +2,15 @@
 
 use veilsum_proto::{Error, noise};
 
-use super::{Layout, ScaledBlock, SumBounds};
+use super::Layout;
 
 impl Layout {
-    /// What the noise of a total of this layout leaves to be said, as zero-concentrated differential privacy, where `honest`
-    /// sites add their shares ([NOI-6]); `None` without noise.
-    pub fn rho(&self, honest: usize) -> Option<f64> {
-        let of = |b: &ScaledBlock| Some(b.noise?.rho(b.block.len, honest));
-        self.blocks.iter().map(of).sum()
-    }
-
-    /// [`Layout::rho`] in 10^-9, rounded up, where as many sites add their shares as the plan counts on.
-    pub fn nano_rho(&self, form: &SumBounds) -> Option<u64> {
-        let honest = form.noise?.honest;
+    /// The price of an answer of this layout, in 10^-9 of rho, rounded up: what its site's own noise leaves to be said, whatever all others do
+    /// ([NOI-6]); `None` without noise.
+    pub fn nano_rho(&self) -> Option<u64> {
+        let rho: f64 = self.blocks.iter().map(|b| Some(b.noise?.rho())).sum::<Option<f64>>()?;
         // Saturates.
-        self.rho(honest).map(|rho| (rho * 1e9).ceil() as u64)
+        Some((rho * 1e9).ceil() as u64)
     }
 
     /// Adds this site's share of the noise.

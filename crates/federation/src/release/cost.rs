@@ -1,51 +1,27 @@
 //! What an answer gives away, and what a plan tells a site's policy about itself ([POL-4], [POL-8]).
 
-use veilsum_cluster::privacy::{HONEST, Unit};
+use veilsum_cluster::privacy::Unit;
 use veilsum_proto::{
     Error, Rule,
-    limits::MIN_SITES,
-    plan::Terms,
-    policy::{Cost, PlanFacts, Policy},
+    policy::{Cost, PlanFacts},
     release::block_id,
     roster::{PartyId, Roster},
     suite::Hash,
 };
 
-use crate::{
-    plan::{PlanSpec, curious},
-    question::{Layout, SumBounds},
-};
+use crate::{plan::PlanSpec, question::Layout};
 
-/// [POL-8]: all answers with noise under one plan together are within what the plan promises, over all its runs: every
-/// answer is an independent draw, so a second run would be a second promise.
+/// [POL-8]: all answers with noise under one plan together are within the plan's price, over all its runs: every answer is an
+/// independent draw, so a second run would cost as much again.
 ///
 /// # Errors
 /// `Error::Refused`, for the operator.
-pub fn check_promise(
-    plan: (&Terms, &SumBounds, usize),
-    policy: &Policy,
-    nano_rho: u64,
-    before: u64,
-) -> Result<(), Error> {
-    if before.saturating_add(nano_rho) <= promise(plan, policy).unwrap_or(0) {
+pub fn check_price(work: &PlanSpec, nano_rho: u64, before: u64) -> Result<(), Error> {
+    if before.saturating_add(nano_rho) <= work.recipe.noise.map_or(0, |noise| noise.price()) {
         return Ok(());
     }
-    Err(Error::Refused {
-        what: "the answers under this plan would spend more of the privacy budget than the plan promises: it was run before, \
-               and a second run has noise of its own"
-            .into(),
-        rule: Rule::Pol8,
-    })
-}
-
-/// What a plan spends at most, in 10^-9 of rho, by this site's own count of colluders, which may be the stricter one: every
-/// share then costs more, and so does the promise. `None` without noise.
-pub fn promise((terms, form, sites): (&Terms, &SumBounds, usize), policy: &Policy) -> Option<u64> {
-    let planned = form.noise?.honest as u128;
-    let own = honest_sites(terms, policy, sites) as u128;
-    let promise = u128::from(form.nano_rho()?) * planned * 100_001;
-    // Without an honest site there is no bound.
-    Some(promise.checked_div(own * 100_000).map_or(u64::MAX, |most| u64::try_from(most + 1).unwrap_or(u64::MAX)))
+    let what = "the answers under this plan would spend more than its whole price: a second run has noise of its own";
+    Err(Error::Refused { what: what.into(), rule: Rule::Pol8 })
 }
 
 /// Describes a plan to a policy.
@@ -57,21 +33,64 @@ pub fn facts(work: &PlanSpec) -> PlanFacts<'_> {
     PlanFacts { method: work.method_name(), columns: work.headers().collect(), rows_per_person }
 }
 
-/// The most that the total of an answer can say.
-pub fn cost(layout: &Layout, terms: &Terms, policy: &Policy, sites: usize) -> Cost {
-    let rho = layout.rho(honest_sites(terms, policy, sites));
-    // This saturates if no site's noise is left.
-    Cost { scalars: layout.words() as u64, nano_rho: rho.map(|rho| (rho * 1e9).ceil() as u64) }
-}
-
-/// The number of sites whose noise is counted on, [`HONEST`] at most. The noise of colluding sites does not protect, and this site may
-/// assume more of them than the plan does.
-fn honest_sites(terms: &Terms, policy: &Policy, sites: usize) -> usize {
-    let covers = usize::from(terms.min_cohort.max(policy.floor.min_cohort)).max(MIN_SITES);
-    covers.saturating_sub(curious(terms, sites).max(usize::from(policy.floor.colluders))).min(HONEST)
+/// What an answer can say at most, whoever knows everything but one row.
+pub fn cost(layout: &Layout) -> Cost {
+    Cost { scalars: layout.words() as u64, nano_rho: layout.nano_rho() }
 }
 
 /// Digest of these sites' keys, which are the same in every roster.
 pub fn cohort_digest(roster: &Roster, cohort: &[u16]) -> Hash {
     block_id(cohort.iter().filter_map(|site| roster.member(PartyId::Site(*site))).map(|member| Hash(member.key.0)))
+}
+
+#[cfg(test)]
+mod tests {
+    use veilsum_cluster::{Algorithm, OutOfBox, privacy::Noise};
+    use veilsum_proto::policy::Policy;
+
+    use super::*;
+    use crate::{
+        agreed::{Federation, questions},
+        question::Question,
+        release::{Account, judge},
+        tests::{kit, terms, work},
+    };
+
+    /// [POL-8], [NOI-6]: one site among many colluders gives away what it is charged, and neither how many sites there are nor what plan and
+    /// policy say of colluders and cohorts changes that.
+    #[test]
+    fn pol_8_a_site_is_charged_for_the_noise_that_it_draws_itself() {
+        let mut found = Vec::new();
+        for (sites, min_cohort, colluders, own) in [
+            (3, 3, 0, (3, 0)),
+            (20, 14, 6, (20, 1)),
+            (20, 20, 1, (3, 7)),
+            (100, 67, 33, (90, 33)),
+            (100, 100, 1, (3, 0)),
+        ] {
+            let (roster, _) = kit(sites);
+            let mut work = work(3);
+            (work.out_of_box, work.step_bits) = (OutOfBox::Clip, Some(20));
+            work.recipe.algorithm = Algorithm::Fcm { m: 2.0, epsilon: 0.0, max_rounds: 8 };
+            work.recipe.noise = Some(Noise::usual(0.25, 12_000).from_anywhere());
+            let mut terms = terms(&roster, &work);
+            (terms.min_cohort, terms.colluders, terms.max_rows) = (min_cohort, colluders, 1 << 20);
+            let federation = Federation::new(roster, terms).unwrap();
+            let mut policy = Policy::default();
+            (policy.floor.min_cohort, policy.floor.colluders) = own;
+            policy.floor.contributors = 1;
+            let (form, domain) = (federation.form().unwrap(), work.domain().unwrap());
+            let price = |question: &Question| cost(&question.layout(&domain, &form).unwrap()).nano_rho.unwrap();
+            // All others tell the coordinator their counts, masks and noise: a row moves what is left by one.
+            let rows = &Question::CountRows.layout(&domain, &form).unwrap().blocks[0];
+            let deviation = rows.noise.unwrap().deviation as f64 * 0.5f64.powi(rows.scale.fraction_bits);
+            let (told, charged) = (0.5e9 / deviation.powi(2), price(&Question::CountRows) as f64);
+            assert!(charged >= told && charged < told * 1.001, "{sites} sites: {charged} for {told}");
+            let prices: Vec<u64> = questions(&work).unwrap().iter().map(price).collect();
+            let yes = judge(&federation, &policy, &Account::default(), 0).unwrap();
+            found.push((prices, (yes.nano_rho, yes.left, yes.runs)));
+        }
+        assert_eq!(found[0].1, (Some(500_000_000), 1_500_000_000, Some(3)), "four default plans in a life");
+        assert!(found.iter().all(|one| *one == found[0]), "{found:?}");
+    }
 }

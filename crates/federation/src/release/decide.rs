@@ -2,7 +2,7 @@
 //! copy of the method says ([`crate::replay`]).
 
 use veilsum_proto::{
-    Error, Rule,
+    Error,
     identity::Identity,
     ledger::Answer,
     plan::Terms,
@@ -14,7 +14,7 @@ use veilsum_proto::{
 
 use super::{
     book::{Book, Left},
-    cost::{check_promise, cohort_digest, cost, facts},
+    cost::{check_price, cohort_digest, cost, facts},
 };
 use crate::{
     agreed,
@@ -47,7 +47,7 @@ impl Answering<'_> {
     /// # Errors
     /// [`Failure`] where the method part cannot be used.
     pub fn form(&self) -> Result<SumBounds, Failure> {
-        SumBounds::of(self.work, self.terms, self.roster.sites.len())
+        self.work.form(self.roster.sites.len(), self.terms.max_rows)
     }
 }
 
@@ -76,14 +76,12 @@ pub fn decide(
         Question::Drawn { number, .. } => drawn(site, asked, *number),
         _ => None,
     };
-    let sites = site.roster.sites.len();
     let answer = Answer {
         kind: offer.question.name().to_owned(),
         question: question_digest(&asked.query),
-        cost: cost(offer.layout, site.terms, site.policy, sites),
+        cost: cost(offer.layout),
         drawn: drawn.as_ref().map(|sites| cohort_digest(site.roster, sites)),
     };
-    let form = site.form().map_err(|e| Error::Refused { what: e.message, rule: Rule::Pol3 })?;
     let repeated = book.repeats(left, &answer);
     let account = book.account();
     let before = account.block().map(|block| OwnBlock { id: block.id, members: block.members.clone() });
@@ -97,7 +95,7 @@ pub fn decide(
         of_plan: account.questions_of(&left.session, &answer.question),
     };
     if let (Some(rho), false) = (answer.cost.nano_rho, repeated) {
-        check_promise((site.terms, &form, sites), site.policy, rho, book.rho_of_plan(left))?;
+        check_price(site.work, rho, book.rho_of_plan(left))?;
     }
     let consent = policy::decide(site.terms, site.policy, asked, &request, &book.spent(left))?;
     book.promise(left, answer, asked.own.members.clone())

@@ -10,8 +10,8 @@ use veilsum_proto::{
     policy::{self, Exact, Policy, left_text, rho_text},
 };
 
-use super::{Account, facts, promise};
-use crate::{agreed::Federation, question::SumBounds};
+use super::{Account, facts};
+use crate::agreed::Federation;
 
 /// A yes to a whole plan.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize)]
@@ -93,8 +93,7 @@ pub fn judge_rest(federation: &Federation, policy: &Policy, account: &Account, n
             Rule::Pol4,
         );
     }
-    let form = SumBounds::of(work, terms, sites).map_err(|e| Error::Refused { what: e.message, rule: Rule::Pol3 })?;
-    let (plan, nano_rho) = (terms.hash(), promise((terms, &form, sites), policy));
+    let (plan, nano_rho) = (terms.hash(), work.recipe.noise.map(|noise| noise.price()));
     let rest = nano_rho.map(|rho| rho.saturating_sub(account.rho_of(&plan)));
     let mut spent = account.spent();
     spent.nano_rho = account.promised_beside(&plan, now);

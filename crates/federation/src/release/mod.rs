@@ -11,7 +11,7 @@ mod origin;
 
 pub use account::{Account, Data, Known, Membership};
 pub use book::{Book, Due, Left, Unpromised};
-pub use cost::{check_promise, cohort_digest, cost, facts, promise};
+pub use cost::{check_price, cohort_digest, cost, facts};
 pub use decide::{Answering, Offer, decide, is_drawn, question_digest};
 pub use judge::{Yes, judge, judge_rest, may_agree};
 pub use origin::{Origin, Together};

@@ -2,20 +2,19 @@
 //! of 20 pooled starts, beside what `plan check` says of the plan before anybody agrees to it.
 
 use veilsum_cluster::method::{Candidates, Seeding, Validity, mechanism};
-use veilsum_cluster::privacy::{DEFAULT_RHO, HONEST, Noise, excess};
+use veilsum_cluster::privacy::{DEFAULT_RHO, Noise, excess};
 use veilsum_cluster::random::Stream;
 use veilsum_cluster::{
     Algorithm, Centres, Domain, OutOfBox, Packed, Prepared, Recipe, Rows, Scaling, kernel, synthetic,
 };
 
-use super::dp::{Plan, noisy, xclara_like};
+use super::dp::{noisy, xclara_like};
 use super::harness::{each, plain};
 use super::{ExperimentError, Folder, Line, Report, Sample, Settings};
 
 /// Sites that the rows are dealt to.
 const SITES: usize = 10;
 /// Two of the sites make the planned noise.
-const PLAN: Plan = Plan { honest: HONEST, step_bits: 20 };
 /// Pooled starts that a run is compared with.
 const STARTS: u64 = 20;
 /// Noise is for so many rows.
@@ -112,12 +111,12 @@ pub fn recipe(hard: bool, rho: f64, k: u32, rows: u64, seed: u64) -> Recipe {
     Recipe { noise: Some(noise), ..Recipe::plain(algorithm(hard, 0.0, rounds), k, seeding) }
 }
 
-/// Whether `plan check` calls it useful, with `honest` of `sites` sites that collude with nobody.
+/// Whether `plan check` calls it useful with so many sites.
 ///
 /// # Errors
 /// [`ExperimentError`] where the recipe cannot be run on this box.
-pub fn useful(recipe: &Recipe, domain: &Domain, sites: usize, honest: usize) -> Result<bool, ExperimentError> {
-    Ok(mechanism::forecast(recipe, domain, excess(sites, honest))?.is_some_and(|found| found.useful()))
+pub fn useful(recipe: &Recipe, domain: &Domain, sites: usize) -> Result<bool, ExperimentError> {
+    Ok(mechanism::forecast(recipe, domain, excess(sites))?.is_some_and(|found| found.useful()))
 }
 
 pub(super) fn run(settings: &Settings) -> Result<Report, ExperimentError> {
@@ -134,13 +133,13 @@ pub(super) fn run(settings: &Settings) -> Result<Report, ExperimentError> {
             let best = best(set, hard)?;
             let of = |seed| recipe(hard, DEFAULT_RHO, set.k, set.rows.len() as u64, seed);
             let ratios: Sample = each(&seeds, |seed| {
-                let found = noisy(&of(100 * seed), &set.domain, &sites, PLAN, *seed);
+                let found = noisy(&of(100 * seed), &set.domain, &sites, *seed);
                 let found = found.map_err(|failure| ExperimentError::Masked(failure.to_string()))?;
                 Ok(objective(whole.packed(), &found.centres, hard)? / best)
             })?
             .into_iter()
             .collect();
-            let useful = useful(&of(100), &set.domain, SITES, PLAN.honest)?;
+            let useful = useful(&of(100), &set.domain, SITES)?;
             let method = if hard { "kmeans" } else { "fcm" };
             let says = if useful { "useful" } else { "plan check: not useful" };
             let line = Line::new(format!("{method}, {}, K = {}, {} rows", set.name, set.k, set.rows.len()), says, 4);

@@ -36,7 +36,11 @@ pub const PLAN_KEYS: &[(&str, &str, &str)] = &[
     ("dp_tau", "tau", "How far a row pulls at first, in half diagonals of the box [0.25; 0 for K = 1]"),
     ("dp_retries", "retries", "Lost questions that may be asked again, each paid for in advance [2]"),
     ("dp_useless", "", "true makes the plan even if centres cannot be told from its noise [false]"),
-    ("", "nano_rho", "What a run spends of every site's account: rho in 10^-9"),
+    (
+        "",
+        "nano_rho",
+        "Noise of a run: rho in 10^-9 while two sites keep theirs secret; every site's account is charged twice as much",
+    ),
     ("", "expected_rows", "Rows that are expected in all, for which the forecast is"),
     ("min_sites", "min_sites", "Sites that a total covers at least [the threshold; all if sites are sampled]"),
     ("threshold", "threshold", "Shares that open a self-mask [0: floor(2n/3) + 1]"),

@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize, Serializer, ser::SerializeMap};
 use serde_json::{Value, json};
 use veilsum_proto::{
     ledger::MAX_NAME,
-    policy::{Exact, Floor, Policy},
+    policy::{Exact, Floor, HONEST, Policy},
     suite,
 };
 
@@ -150,7 +150,7 @@ impl File {
             methods: self.methods,
             columns: self.columns,
             // Rounded down, so that the cap is never more than was said.
-            nano_rho: self.rho.map_or(usual.nano_rho, |rho| (rho * 1e9) as u64),
+            nano_rho: self.rho.map_or(usual.nano_rho, |rho| (rho * 1e9) as u64 * HONEST as u64),
             exact: self.exact.unwrap_or(usual.exact),
             max_rows: self.max_rows.unwrap_or(usual.max_rows),
             rows_per_person: rows.rows_per_person,
@@ -212,7 +212,7 @@ impl SitePolicy {
     fn keys(&self) -> [(&'static str, Value); 10] {
         let p = &self.policy;
         [
-            ("rho", json!(p.nano_rho as f64 / 1e9)),
+            ("rho", json!(p.nano_rho as f64 / HONEST as f64 / 1e9)),
             ("exact", json!(p.exact)),
             ("max_rows", json!(p.max_rows)),
             ("min_cohort", json!(p.floor.min_cohort)),
@@ -261,7 +261,7 @@ mod tests {
             "rho = 0.25\nexact = \"never\"\nmethods = [\"fcm\"]\ncolumns = [\"a b\"]\ndata = \"ward 7\"\ncontributors = 3\n",
         )
         .unwrap();
-        assert_eq!((own.policy.nano_rho, own.policy.exact, own.data.as_str()), (250_000_000, Exact::Never, "ward 7"));
+        assert_eq!((own.policy.nano_rho, own.policy.exact, own.data.as_str()), (500_000_000, Exact::Never, "ward 7"));
         assert_eq!(own.policy.floor.contributors, 3);
         assert_eq!(policy(&toml::to_string(&own).unwrap()).unwrap(), own);
         assert_eq!(json!(own)["exact"], "never");

@@ -6,6 +6,7 @@ use veilsum_cluster::privacy::Unit;
 use crate::{
     agreed::Federation,
     cost::{Cost, counted},
+    dp::{DEFAULT_NANO_RHO, promise},
     plan::Judge,
 };
 
@@ -42,8 +43,8 @@ pub fn totals_tell(federation: &Federation, cost: &Cost) -> Vec<String> {
     all.push(match &work.recipe.noise {
         None => EXACT.to_owned(),
         Some(noise) => format!(
-            "Totals hold noise, and {}. What several plans spend adds up, in one account of each site{}.",
-            noise.promise(),
+            "Totals hold noise. {} What several plans spend adds up, in one account of each site{}.",
+            promise(noise, DEFAULT_NANO_RHO),
             match noise.unit {
                 Unit::Record => "; a person with r rows is hidden r² times less",
                 Unit::Person { .. } =>

@@ -5,7 +5,6 @@ use ndarray::Array2;
 
 use crate::algorithm::{Algorithm, CLEAR_SHARE, confined};
 use crate::method::{ClusterSizes, CurvePoint, Fit, Outcome, Stability, mechanism};
-use crate::privacy::Noise;
 use crate::profile::Profile;
 use crate::validity::Verdict;
 use crate::{Centres, Error, distance, metrics};
@@ -131,7 +130,6 @@ impl Run {
         let centres = self.working(&fit.centres)?;
         let indices = verdict.map(|verdict| verdict.indices.clone()).unwrap_or_default();
         let mut notes = self.notes.clone();
-        notes.extend(self.recipe.noise.as_ref().map(Noise::promise));
         if self.transform.is_some() && self.prepared_over != member.cohort {
             notes.push(
                 "the standardisation is over the sites of its own round; of these some were lost before the last one"

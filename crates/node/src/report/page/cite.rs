@@ -103,11 +103,10 @@ pub(super) fn methods(all: &Reported) -> String {
     says.push(match &told.privacy {
         Some(noise) => format!(
             "Totals hold discrete Gaussian noise (Canonne, Kamath & Steinke 2020): the whole run is {}-zero-concentrated differentially private \
-             (Bun & Steinke 2016) for one {} added or removed, epsilon {} at delta {}.",
-            number(noise.rho),
+             (Bun & Steinke 2016) for one {} added or removed, whatever all other sites do, and {} while one of them keeps its noise secret.",
+            number(noise.price as f64 / 1e9),
             if noise.unit == "person" { "person of a site" } else { "row" },
-            number(noise.epsilon),
-            number(noise.delta)
+            number(noise.rho)
         ),
         None => "Totals were exact, without noise.".to_owned(),
     });
