@@ -161,7 +161,7 @@ fn a_site_answers_a_plan_and_knows_what_it_gave_away() {
     let first = p.budget(1);
     let number = |of: &Value, name: &str| of[name].as_u64().expect("a number");
     let rho: u64 = entries.iter().filter_map(|e| e["answer"]["cost"]["nano_rho"].as_u64()).sum();
-    assert_eq!((number(&first, "nano_rho"), number(&first, "nano_rho_kept")), (rho, 0));
+    assert_eq!((number(&first, "nano_rho"), number(&first, "nano_rho_begun")), (rho, 0));
     assert_eq!(number(&first, "nano_rho_left"), 2_000_000_000 - rho);
     assert!(rho > 600_000_000 && first["exact"] == false, "{first}");
     assert!(first["says"].as_str().is_some_and(|says| says.contains("% of the account is used")));

@@ -155,9 +155,7 @@ impl Site {
         let federation = &case.cast.federation;
         let key = case.cast.identities[2].public();
         let account = Ledger::look(&self.state(), &key);
-        account.is_ok_and(|account| {
-            judge(federation, &case.policy, &account, veilsum_node::clock::seconds_since_1970()).is_ok()
-        })
+        account.is_ok_and(|account| judge(federation, &case.policy, &account).is_ok())
     }
 
     /// Digests of all frames that the ledger has, without a look at whether it holds.

@@ -15,7 +15,6 @@ use veilsum_node::{
     app_messages::SOFTWARE,
     carrier::{Address, Proxy},
     checkup::{self, Caller, Finding},
-    clock::seconds_since_1970,
     cost::counted,
     documents::{
         self, Federation, Loaded, Offered, RowsFrom, SitePolicy, columns_beside, fingerprint, load_identity, load_plan,
@@ -238,7 +237,7 @@ impl Check<'_> {
             self.skip("answers", "whether this site answers a plan needs roster and plan");
             return None;
         };
-        let yes = judge(federation, &policy.policy, &account, seconds_since_1970());
+        let yes = judge(federation, &policy.policy, &account);
         self.report.answer = self.took("answers", yes);
         self.report.answer.into_iter().for_each(|yes| self.pass("answers", yes));
         Some(())

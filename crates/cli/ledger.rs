@@ -114,7 +114,7 @@ fn forget(args: &LedgerArgs, run: &Path, json: bool) -> Result<(), Failure> {
     if state.join(HEAD).exists() {
         let (site, _) = policy_of(args.policy.as_deref(), Some(&args.key))?;
         let data = Data { name: site.data, rows: Hash::default() };
-        Ledger::open(&state, Arc::new(identity), data, terms)?.free(&terms)?;
+        Ledger::open(&state, Arc::new(identity), data, terms)?.end_run(&terms)?;
     }
     let mut erased = 0;
     for aggregator in [PartyId::Coordinator, PartyId::Intermediary] {
@@ -224,7 +224,8 @@ fn note_name(note: &Note) -> &'static str {
         Note::Undone => "round undone",
         Note::Signer => "signed by another key from here on",
         Note::Agreed => "exact totals agreed",
-        Note::Reserved(_) => "account kept",
+        Note::Begun(_) => "run begun",
+        Note::Ended => "run ended",
         Note::Met { .. } => "others' ledgers kept",
     }
 }

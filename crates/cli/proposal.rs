@@ -3,27 +3,18 @@
 use std::{
     fs,
     path::{Path, PathBuf},
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    sync::Arc,
 };
 
 use veilsum_node::{
-    clock::seconds_since_1970,
     documents::{self, Federation, Offered, Pinned, PlanAnswer, RowsFrom, SitePolicy, policy_of},
     error::{Code, Failure},
-    release::{Account, Data, Known, Yes, judge},
+    release::{Account, Known, Yes, judge},
     role::standby::{Looking, Opinion},
-    store::{
-        Ledger, LedgerError,
-        ledger::{self, KEPT_FOR_A_PROPOSAL},
-    },
+    store::{Ledger, ledger},
     table,
 };
-use veilsum_proto::{
-    Error, Rule,
-    identity::Identity,
-    roster::Roster,
-    suite::{Hash, hash},
-};
+use veilsum_proto::{Error, identity::Identity, roster::Roster, suite::hash};
 
 use crate::party::Own;
 
@@ -57,19 +48,6 @@ pub(crate) struct Judge {
     pub own: Own,
     /// Folder of its ledger.
     pub state: PathBuf,
-    /// What it holds of the account for what is proposed.
-    pub holds: Mutex<Holds>,
-}
-
-/// What a member holds of its account for the plan that is proposed to it ([POL-8]).
-#[derive(Default)]
-pub(crate) struct Holds {
-    /// The plan for which a part is kept.
-    plan: Option<Hash>,
-    /// How often another process had the ledger, so that nothing could be kept.
-    busy: u64,
-    /// Whether that was so at the last look.
-    waits: bool,
 }
 
 impl Judge {
@@ -83,12 +61,7 @@ impl Judge {
     /// The state of the files on which the answer rests.
     pub(crate) fn stamps(&self) -> Vec<String> {
         let rows = self.is_site.then(|| self.rows().map_or(String::new(), |(_, rows)| stamp_of_rows(&rows)));
-        // What is kept for a plan does not lapse while it is proposed; where another process has the ledger, it is tried again.
-        let quarter = seconds_since_1970() / (KEPT_FOR_A_PROPOSAL.as_secs() / 4);
-        let mut holds = self.holds();
-        holds.busy += u64::from(holds.waits);
-        let others = [quarter.to_string(), holds.busy.to_string()];
-        self.watched().iter().map(|file| stamp(file)).chain(rows).chain(others).collect()
+        self.watched().iter().map(|file| stamp(file)).chain(rows).collect()
     }
 
     fn watched(&self) -> Vec<PathBuf> {
@@ -118,74 +91,15 @@ impl Judge {
     fn of_plan(&self, federation: &Federation, looking: &Looking) -> Result<Opinion, Failure> {
         let (site, mut from) = self.rows()?;
         from.halt = looking.halt.clone();
-        let noisy = federation.work.recipe.noise.is_some();
-        let plan = federation.terms.hash();
-        if noisy {
-            // One coordinator has one plan proposed at a time.
-            match self.ledger(&site, plan) {
-                Ok(ledger) => self.free(ledger, |before| *before != plan),
-                Err(held @ LedgerError::Locked { .. }) => return Ok(self.waits(&held)),
-                // What else is wrong with it is told below.
-                Err(_) => {}
-            }
-        }
         let account = Ledger::look(&self.state, &self.identity.public())?;
-        let verdict = judge(federation, &site.policy, &account, seconds_since_1970());
+        let verdict = judge(federation, &site.policy, &account);
         if verdict.is_err() {
-            if let Ok(ledger) = self.ledger(&site, plan) {
-                self.free(ledger, |_| true);
-            }
             return Ok(said(verdict));
         }
         documents::keep_policy(policy_of(self.own.policy.as_deref(), Some(&self.key))?.1.as_deref(), &self.key)?;
         looking.reads();
         self.ready(federation, &site, &from, &account)?;
-        if !noisy {
-            return Ok(said(verdict));
-        }
-        // A yes is kept in the ledger ([POL-8]).
-        let keep =
-            |mut ledger: Ledger| ledger.keep(federation, &site.policy, seconds_since_1970(), KEPT_FOR_A_PROPOSAL);
-        match self.ledger(&site, plan).and_then(keep) {
-            Ok(kept) => {
-                self.holds().plan = kept.is_ok().then_some(plan);
-                Ok(said(kept))
-            }
-            Err(held @ LedgerError::Locked { .. }) => Ok(self.waits(&held)),
-            Err(other) => Err(other.into()),
-        }
-    }
-
-    fn holds(&self) -> MutexGuard<'_, Holds> {
-        self.holds.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    /// A yes is kept, so that none is given while another process has the ledger, whose run could have the same part of the account.
-    fn waits(&self, held: &LedgerError) -> Opinion {
-        self.holds().waits = true;
-        let words = format!("No: {held} [LED-6]; it is tried again");
-        Opinion { answer: PlanAnswer::Refuses { rule: Some(Rule::Led6) }, words }
-    }
-
-    /// What was kept for such a plan is free again, unless its run has begun; where that cannot be noted, it lapses.
-    fn free(&self, mut ledger: Ledger, such: impl FnOnce(&mut Hash) -> bool) {
-        let before = {
-            let mut holds = self.holds();
-            holds.waits = false;
-            holds.plan.take_if(such)
-        };
-        if let Some(before) = before
-            && ledger.book().account().rho_of(&before) == 0
-            && let Err(e) = ledger.free(&before)
-        {
-            crate::tell!("{e}");
-        }
-    }
-
-    /// This site's ledger, to note something in.
-    fn ledger(&self, site: &SitePolicy, plan: Hash) -> Result<Ledger, LedgerError> {
-        let data = Data { name: site.data.clone(), rows: Hash::default() };
-        Ledger::open(&self.state, self.identity.clone(), data, plan)
+        Ok(said(verdict))
     }
 
     /// Whether this site is ready: its rows can be read, and are those that it answered from before. Its operator alone is told why not.
@@ -278,7 +192,6 @@ mod tests {
             is_site: true,
             own: Own { data: Some(data.clone()), ..Own::default() },
             state: folder.0.join("state"),
-            holds: Mutex::default(),
         };
         ledger::begin(&judge.state, &[5; 32]).expect("an account");
         let roster = Roster::clone(&of(&works()[0].0, 64).roster);

@@ -14,7 +14,7 @@ COST = Struct(scalars=U64, nano_rho=Option(U64))
 ANSWER = Struct(kind=TEXT, question=HASH, cost=COST, drawn=Option(HASH))
 COLUMNS = List(Struct(name=TEXT, values=HASH))
 NOTE = Enum(columns=COLUMNS, changed=COLUMNS, separate=COLUMNS, undone=NOTHING, signer=NOTHING, agreed=NOTHING,
-            reserved=Struct(nano_rho=U64, until=U64),
+            begun=U64, ended=NOTHING,
             met=Struct(deck=U32, all=HASH, members=List(Struct(id=HASH, answered=Struct(number=U64, link=HASH)))))  # fmt: skip
 FORM = 1
 ENTRY = Struct(
@@ -86,7 +86,7 @@ def met(*members):
 
 NOTES = {
     7: ("columns", columns("age", "dose")), 8: ("changed", columns("age")), 9: ("separate", columns("age", "dose", "weight")),
-    10: ("undone", {}), 11: ("agreed", {}), 12: ("reserved", {"nano_rho": 250_000_000, "until": 1_800_000_000}),
+    10: ("undone", {}), 11: ("agreed", {}), 12: ("begun", 500_000_000),
     13: ("met", {"deck": 1, "all": H("cohort in a ledger", b"keys"), "members": met((1, 4), (2, 0), (3, 2**64 - 1))}),
 }  # fmt: skip
 LENGTH = 14

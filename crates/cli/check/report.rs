@@ -7,7 +7,6 @@ use serde_json::Value;
 use veilsum_node::{
     app_messages::SOFTWARE,
     checkup::{Finding, Outcome, Rule},
-    clock::seconds_since_1970,
     cost::{Cost, counted},
     documents::{Federation, Reading, SitePolicy},
     dp,
@@ -107,8 +106,8 @@ pub(super) struct Spent {
     says: String,
     answers: u64,
     nano_rho: u64,
-    /// Kept for plans that this site said yes to.
-    nano_rho_kept: u64,
+    /// What runs that have begun and not ended may still spend.
+    nano_rho_begun: u64,
     nano_rho_left: u64,
     nano_rho_cap: u64,
     /// Whether exact totals have left, for which no bound holds.
@@ -122,8 +121,8 @@ pub(super) struct Spent {
 impl Spent {
     pub(super) fn of(account: &Account, site: &SitePolicy) -> Spent {
         let (spent, cap, exact) = (account.spent(), site.policy.nano_rho, account.is_exact());
-        let promised = account.promised_beside(&Hash::default(), seconds_since_1970()).max(spent.nano_rho);
-        let used = match promised {
+        let committed = account.committed_beside(&Hash::default());
+        let used = match committed {
             0 => "the whole account is left".to_owned(),
             all if all >= cap => "the account is used up".to_owned(),
             all => format!("{} % of the account is used", (u128::from(all) * 100).div_ceil(u128::from(cap))),
@@ -136,8 +135,8 @@ impl Spent {
             },
             answers: spent.questions,
             nano_rho: spent.nano_rho,
-            nano_rho_kept: promised - spent.nano_rho,
-            nano_rho_left: cap.saturating_sub(promised),
+            nano_rho_begun: committed - spent.nano_rho,
+            nano_rho_left: cap.saturating_sub(committed),
             nano_rho_cap: cap,
             exact,
             exact_numbers: spent.scalars,
@@ -152,9 +151,9 @@ impl Spent {
             format!("account: {}", self.says),
             format!("  rho {} of {cap} is spent, {left} left", rho_text(self.nano_rho)),
         ];
-        if self.nano_rho_kept > 0 {
-            let kept = rho_text(self.nano_rho_kept);
-            lines.push(format!("  rho {kept} more is kept for plans that this site said yes to"));
+        if self.nano_rho_begun > 0 {
+            let rest = rho_text(self.nano_rho_begun);
+            lines.push(format!("  rho {rest} more may be spent by runs that have begun and not ended"));
         }
         if self.answers > 0 {
             let answers = counted(self.answers as usize, "answer");

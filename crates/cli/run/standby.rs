@@ -3,7 +3,7 @@
 use std::{
     fs,
     path::{Path, PathBuf},
-    sync::{Arc, Mutex},
+    sync::Arc,
     time::Duration,
 };
 
@@ -175,7 +175,6 @@ impl Member<'_> {
             is_site: self.is_site,
             own: self.args.own.clone(),
             state: self.args.state_for(&self.key, self.is_site)?,
-            holds: Mutex::default(),
         };
         let judge = Arc::new(judge);
         let (looked, watcher) = (judge.clone(), judge.clone());

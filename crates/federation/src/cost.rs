@@ -23,6 +23,9 @@ use crate::{
 /// Below so many fraction bits the rounding of rows may show in clusters of little weight.
 const FEW_BITS: i32 = 34;
 
+/// Below so many rows of each site its noise outweighs what they add.
+const FEW_ROWS: u64 = 250;
+
 /// The numbers of one plan.
 #[derive(Serialize)]
 pub struct Cost {
@@ -240,6 +243,16 @@ impl Cost {
         }
         out.extend(warn_method(federation));
         // What one row adds is rounded to a step: where steps are few, clusters that hardly anybody is in drown in it ([SUM-1]).
+        if let Some(noise) = &federation.work.recipe.noise
+            && self.sites > 3
+            && noise.expected_rows / (self.sites as u64) < FEW_ROWS
+        {
+            out.push(format!(
+                "with fewer than some {FEW_ROWS} expected rows a site, {} sites gain hardly anything from being many: each adds as much noise as \
+                 each of two would",
+                self.sites
+            ));
+        }
         let bits = fixed::scale(self.sites, federation.terms.max_rows, 0).map_or(0, |scale| scale.fraction_bits);
         if bits < FEW_BITS {
             out.push(format!(

@@ -82,8 +82,10 @@ pub enum Note {
     Signer,
     /// The operator agrees to the exact totals of the plan that the entry names, for the rows as they are ([POL-9]).
     Agreed,
-    /// This site said yes to the plan that the entry names, and so much of the account is kept for its run ([POL-8]).
-    Reserved(Reservation),
+    /// The run of the plan that the entry names begins; it may spend so much in all, in 10^-9 of rho ([POL-8]).
+    Begun(u64),
+    /// The run of the plan that the entry names is over.
+    Ended,
     /// How far the ledgers of all members of a deck have come, as each stated ([LED-11]).
     Met {
         /// Number of the deck in the run that the entry names.
@@ -102,16 +104,6 @@ pub struct Stated {
     pub id: Hash,
     /// How far it has come.
     pub answered: Answered,
-}
-
-/// What is kept of an account for a run.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct Reservation {
-    /// In 10^-9 of rho, with what the run has spent of it.
-    pub nano_rho: u64,
-    /// Until when, in seconds since 1970; a run that has not been taken up by then has ended.
-    pub until: u64,
 }
 
 /// A column of a data set.

@@ -29,7 +29,7 @@ pub(super) type Says<'a> = &'a dyn Fn(&Federation, &Policy, &Prepared, &Book) ->
 
 /// The product's answer.
 fn says(federation: &Federation, policy: &Policy, _: &Prepared, book: &Book) -> String {
-    match judge(federation, policy, book.account(), 0) {
+    match judge(federation, policy, book.account()) {
         Ok(yes) => format!("{:?} {} {:?}", yes.nano_rho, yes.left, yes.runs),
         Err(why) => why.to_string(),
     }
@@ -83,7 +83,7 @@ fn differ(scene: &Scene, seed: u64, says: Says<'_>) -> Result<(usize, usize, usi
         let [a, b] =
             [(&with, &books.0), (&without, &books.1)].map(|(rows, book)| says(&federation, &policy, rows, book));
         asked += 1;
-        yes += usize::from(judge(&federation, &policy, books.0.account(), 0).is_ok());
+        yes += usize::from(judge(&federation, &policy, books.0.account()).is_ok());
         others += usize::from(a != b);
     }
     Ok((asked, yes, others))

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use veilsum_proto::{
     identity::Identity,
-    ledger::{Answer, Column, Entry, Note, Reservation},
+    ledger::{Answer, Column, Entry, Note},
     message::Disclosure,
     met::{Met, Talk},
     policy::Spent,
@@ -79,8 +79,8 @@ pub struct Account {
     exact: Option<u32>,
     /// Plans without noise that the operator agreed to, and the version of the rows then ([POL-9]).
     agreed: BTreeMap<Hash, u32>,
-    /// What is kept for plans that this site said yes to ([POL-8]).
-    reserved: BTreeMap<Hash, Reservation>,
+    /// The whole prices of plans whose runs have begun and not ended ([POL-8]).
+    begun: BTreeMap<Hash, u64>,
     /// The columns as they were declared or seen last.
     columns: BTreeMap<String, Hash>,
     version: u32,
@@ -215,7 +215,8 @@ impl Account {
                 self.met.take(&talk, *deck, (*all, members));
             }
             Note::Agreed => drop(self.agreed.insert(entry.plan, entry.version)),
-            Note::Reserved(kept) => drop(self.reserved.insert(entry.plan, *kept)),
+            Note::Begun(price) => drop(self.begun.insert(entry.plan, *price)),
+            Note::Ended => drop(self.begun.remove(&entry.plan)),
         }
     }
 
@@ -234,16 +235,15 @@ impl Account {
         self.exact.is_some()
     }
 
-    /// What was kept last for this plan, with what its run has spent; it may have lapsed. Nothing where its run has ended.
-    pub fn kept_for(&self, plan: &Hash) -> Option<Reservation> {
-        self.reserved.get(plan).filter(|kept| kept.nano_rho > 0).copied()
+    /// Whether the run of this plan has begun and not ended.
+    pub fn has_begun(&self, plan: &Hash) -> bool {
+        self.begun.contains_key(plan)
     }
 
-    /// rho in 10^-9 that is spent, with what is kept for other plans than this one ([POL-8]); `now` in seconds since
-    /// 1970.
-    pub fn promised_beside(&self, plan: &Hash, now: u64) -> u64 {
-        let kept = self.reserved.iter().filter(|(other, kept)| *other != plan && kept.until > now);
-        let rest = kept.map(|(other, kept)| kept.nano_rho.saturating_sub(self.rho_of(other)));
+    /// rho in 10^-9 that is spent, with what the begun runs of other plans than this one may still spend ([POL-8]).
+    pub fn committed_beside(&self, plan: &Hash) -> u64 {
+        let others = self.begun.iter().filter(|(other, _)| *other != plan);
+        let rest = others.map(|(other, price)| price.saturating_sub(self.rho_of(other)));
         rest.fold(self.spent.nano_rho, u64::saturating_add)
     }
 

@@ -51,6 +51,7 @@ mod tests {
     use super::*;
     use crate::{
         agreed::{Federation, questions},
+        cost::Cost,
         question::Question,
         release::{Account, judge},
         tests::{kit, terms, work},
@@ -76,6 +77,8 @@ mod tests {
             let mut terms = terms(&roster, &work);
             (terms.min_cohort, terms.colluders, terms.max_rows) = (min_cohort, colluders, 1 << 20);
             let federation = Federation::new(roster, terms).unwrap();
+            let few = |warning: &String| warning.contains("hardly anything from being many");
+            assert_eq!(Cost::of(&federation).unwrap().warnings.iter().any(few), sites == 100, "of 120 rows each");
             let mut policy = Policy::default();
             (policy.floor.min_cohort, policy.floor.colluders) = own;
             policy.floor.contributors = 1;
@@ -87,7 +90,7 @@ mod tests {
             let (told, charged) = (0.5e9 / deviation.powi(2), price(&Question::CountRows) as f64);
             assert!(charged >= told && charged < told * 1.001, "{sites} sites: {charged} for {told}");
             let prices: Vec<u64> = questions(&work).unwrap().iter().map(price).collect();
-            let yes = judge(&federation, &policy, &Account::default(), 0).unwrap();
+            let yes = judge(&federation, &policy, &Account::default()).unwrap();
             found.push((prices, (yes.nano_rho, yes.left, yes.runs)));
         }
         assert_eq!(found[0].1, (Some(500_000_000), 1_500_000_000, Some(3)), "four default plans in a life");

@@ -43,36 +43,27 @@ fn refused<T>(what: impl Into<String>, rule: Rule) -> Result<T, Error> {
     Err(Error::Refused { what: what.into(), rule })
 }
 
-/// Whether this site answers the whole plan. A yes holds for all of its questions: what is spent is what the plan promises, and
-/// nothing that happens in the run adds to it. Others cannot have the same part of the account where it is kept in the same step
-/// ([POL-8]). `now` is in seconds since 1970.
+/// Whether this site answers the whole plan, or the rest of a run that has begun and not ended. Runs that have begun count at their whole
+/// price, so a run that begins with a yes comes to its end ([POL-8]).
 ///
 /// # Errors
 /// `Error::Refused` with the rule.
-pub fn judge(federation: &Federation, policy: &Policy, account: &Account, now: u64) -> Result<Yes, Error> {
-    if federation.work.recipe.noise.is_some() && account.rho_of(&federation.terms.hash()) > 0 {
+pub fn judge(federation: &Federation, policy: &Policy, account: &Account) -> Result<Yes, Error> {
+    let (work, terms, sites) = (&*federation.work, &*federation.terms, federation.roster.sites.len());
+    let plan = terms.hash();
+    if work.recipe.noise.is_some() && account.rho_of(&plan) > 0 && !account.has_begun(&plan) {
         return refused(
             "this plan was answered before, and a second run has noise of its own: agree on a new plan",
             Rule::Pol8,
         );
     }
-    if account.block().is_some_and(|block| block.members.len() > federation.roster.sites.len()) {
+    if account.block().is_some_and(|block| block.members.len() > sites) {
         return refused(
             "these rows were answered together with more sites than are on the roster; if other rows take their place, say so: veilsum ledger \
              separate",
             Rule::Rel5,
         );
     }
-    judge_rest(federation, policy, account, now)
-}
-
-/// The same for the rest of a run that was interrupted: what it has spent is part of what the plan promises. What was kept for it may
-/// be somebody else's by now.
-///
-/// # Errors
-/// As [`judge`].
-pub fn judge_rest(federation: &Federation, policy: &Policy, account: &Account, now: u64) -> Result<Yes, Error> {
-    let (work, terms, sites) = (&*federation.work, &*federation.terms, federation.roster.sites.len());
     policy::check_size(terms, &policy.floor, sites)?;
     policy::threshold(terms, &policy.floor, sites, sites)?;
     if policy::least_in_block(terms, &policy.floor, sites) > sites {
@@ -93,10 +84,10 @@ pub fn judge_rest(federation: &Federation, policy: &Policy, account: &Account, n
             Rule::Pol4,
         );
     }
-    let (plan, nano_rho) = (terms.hash(), work.recipe.noise.map(|noise| noise.price()));
+    let nano_rho = work.recipe.noise.map(|noise| noise.price());
     let rest = nano_rho.map(|rho| rho.saturating_sub(account.rho_of(&plan)));
     let mut spent = account.spent();
-    spent.nano_rho = account.promised_beside(&plan, now);
+    spent.nano_rho = account.committed_beside(&plan);
     policy::check_account(policy, rest, account.has_agreed(&plan), &spent)?;
     let left = policy.nano_rho.saturating_sub(spent.nano_rho.saturating_add(rest.unwrap_or(0)));
     let runs = nano_rho.map(|rho| u32::try_from(left / rho.max(1)).unwrap_or(u32::MAX));

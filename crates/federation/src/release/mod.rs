@@ -13,7 +13,7 @@ pub use account::{Account, Data, Known, Membership};
 pub use book::{Book, Due, Left, Unpromised};
 pub use cost::{check_price, cohort_digest, cost, facts};
 pub use decide::{Answering, Offer, decide, is_drawn, question_digest};
-pub use judge::{Yes, judge, judge_rest, may_agree};
+pub use judge::{Yes, judge, may_agree};
 pub use origin::{Origin, Together};
 /// What a site's rows are before they are an [`Origin`], and once they are ready to answer.
 pub use veilsum_cluster::{Domain, Error as ClusterError, Prepared, Rows, Scaling};

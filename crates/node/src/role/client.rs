@@ -99,10 +99,13 @@ pub async fn run(config: ClientConfig) -> Result<ClientReport, Failure> {
         Err(failure) if !Code::ends_a_run(failure.code as u8) => Ok(()),
         _ => {
             let freed = kept.and_then(|()| Ok(keeper.ended(&config.party.federation.terms.hash())?));
-            // What was kept for the run is then free once its time is over; the result is not lost for it.
+            // The result is not lost for it; whoever forgets the run ends it.
             kept = freed.or_else(|failure| match failure.code {
                 Code::Storage => {
-                    tracing::warn!("{}; what the run has not spent stays kept for it", failure.message);
+                    tracing::warn!(
+                        "{}; what the run has not spent counts as spent until it is forgotten (veilsum ledger forget)",
+                        failure.message
+                    );
                     Ok(())
                 }
                 _ => Err(failure),

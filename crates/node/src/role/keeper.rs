@@ -13,13 +13,9 @@ use veilsum_proto::{
 
 use super::config::ClientConfig;
 use crate::{
-    clock::seconds_since_1970,
     error::Failure,
     release::{Answering, Data, Known, Left, Offer, Origin, decide},
-    store::{
-        Ledger, held,
-        ledger::{KEPT_FOR_A_RUN, LedgerError},
-    },
+    store::{Ledger, held, ledger::LedgerError},
 };
 
 /// The ledger that both conversations of a site share.
@@ -86,12 +82,12 @@ impl Keeper {
         self.with(|ledger| decide(&site, ledger.book_mut(), asked, left, offer))
     }
 
-    /// [POL-8]: the run is over, and what it has not spent of what was kept for it is free again.
+    /// [POL-8]: the run is over, and what it has not spent is free again.
     ///
     /// # Errors
     /// [`LedgerError`].
     pub(super) fn ended(&self, plan: &Hash) -> Result<(), LedgerError> {
-        self.with(|ledger| ledger.free(plan))
+        self.with(|ledger| ledger.end_run(plan))
     }
 
     /// Does something with the ledger alone.
@@ -111,14 +107,14 @@ fn recognised(mut ledger: Ledger, origin: &Origin) -> Result<Ledger, Failure> {
     Ok(ledger)
 }
 
-/// [POL-8], [POL-9]: the plan is answered whole or not at all. Before this site dials anybody it judges the plan, and keeps what the
-/// plan spends, so that no other run can have it.
+/// [POL-8], [POL-9]: the plan is answered whole or not at all. Before this site dials anybody it judges the plan, and notes that its run
+/// begins, so that no other run can have what it may spend.
 fn begun(mut ledger: Ledger, config: &ClientConfig) -> Result<Ledger, Failure> {
     let federation = &config.party.federation;
     let plan = federation.terms.hash();
     if config.agreed && !ledger.book().account().has_agreed(&plan) {
         ledger.note(Note::Agreed, &Left { plan, ..Left::default() }, Hash::default())?;
     }
-    ledger.keep(federation, &config.site.policy, seconds_since_1970(), KEPT_FOR_A_RUN)??;
+    ledger.begin_run(federation, &config.site.policy)??;
     Ok(ledger)
 }

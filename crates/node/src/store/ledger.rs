@@ -4,9 +4,9 @@
 //! The account is the state folder's, whichever key signs in it: beside the file is its head, which says where it ends, and holds the secret
 //! with which its rows are known again.
 
+mod course;
 mod error;
 mod file;
-mod kept;
 mod look;
 
 use std::{
@@ -28,7 +28,6 @@ use zeroize::Zeroizing;
 
 pub use error::LedgerError;
 use file::{Fault, Words};
-pub use kept::{KEPT_FOR_A_PROPOSAL, KEPT_FOR_A_RUN};
 pub use look::{Checked, all, check};
 
 use super::log::{self, Log};

@@ -3,7 +3,7 @@ use std::{fs, path::PathBuf};
 use veilsum_cluster::Rows;
 use veilsum_proto::{
     identity::from_hex,
-    ledger::{Answer, Column, FORM, Reservation},
+    ledger::{Answer, Column, FORM},
     policy::Cost,
     release::{self, Answered, Standing},
 };
@@ -528,20 +528,18 @@ fn pol_9_an_agreement_is_for_one_plan_and_one_version_of_the_rows() {
     }
 }
 
-/// [POL-8]: what is kept for a plan is nobody else's, until the run has ended or a week is over.
+/// [POL-8]: what a run that has begun may spend is nobody else's until it has ended.
 #[test]
-fn pol_8_what_is_kept_for_a_run_counts() {
+fn pol_8_runs_that_have_begun_count_whole() {
     let mut ledger = memory();
-    let keep = |nano_rho, until| Note::Reserved(Reservation { nano_rho, until });
     let at = Left { plan: PLAN, ..Left::default() };
-    let beside = |ledger: &Ledger, plan: u8, now| ledger.book().account().promised_beside(&Hash([plan; 32]), now);
-    ledger.note(keep(100, 1_000), &at, Hash::default()).unwrap();
-    assert_eq!((beside(&ledger, 99, 0), beside(&ledger, 99, 1_000)), (100, 0));
-    assert_eq!(ledger.book().account().promised_beside(&PLAN, 0), 0, "its own");
+    let beside = |ledger: &Ledger, plan: Hash| ledger.book().account().committed_beside(&plan);
+    ledger.note(Note::Begun(100), &at, Hash::default()).unwrap();
+    assert_eq!((beside(&ledger, Hash([99; 32])), beside(&ledger, PLAN)), (100, 0), "its own");
     let noised = Answer { cost: Cost { nano_rho: Some(30), ..answer(1).cost }, ..answer(1) };
     promise(&mut ledger, &left(1, 9), noised);
     ledger.record(b"words", Disclosure::MaskedWords, &left(1, 9)).unwrap();
-    assert_eq!((beside(&ledger, 99, 0), beside(&ledger, 99, 1_000)), (100, 30), "what it has spent is among it");
-    ledger.note(keep(0, 0), &at, Hash::default()).unwrap();
-    assert_eq!(beside(&ledger, 99, 0), 30);
+    assert_eq!(beside(&ledger, Hash([99; 32])), 100, "what it has spent is among it");
+    ledger.end_run(&PLAN).unwrap();
+    assert_eq!(beside(&ledger, Hash([99; 32])), 30);
 }
