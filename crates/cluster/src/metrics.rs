@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 
 use ndarray::Array2;
 
-use crate::{Centres, Error, distance};
+use crate::{Centres, Domain, Error, distance};
 
 /// Adjusted Rand index of two labellings of the same n rows: 1 for equal partitions, about 0 for unrelated ones.
 ///
@@ -124,6 +124,27 @@ pub fn assignment(cost: &Array2<f64>) -> Result<Vec<usize>, Error> {
         }
     }
     Ok(column_of)
+}
+
+/// The least distance between two centres; of a single one half the narrowest side of the box.
+pub fn gap(centres: &Centres, domain: &Domain) -> f64 {
+    let side = |column| {
+        let (low, high) = domain.working_interval(column);
+        (high - low) / 2.0
+    };
+    let pairs = (0..centres.k()).flat_map(|i| (0..i).map(move |j| (i, j)));
+    let apart = pairs.map(|(i, j)| distance::euclidean(centres.row(i), centres.row(j))).min_by(f64::total_cmp);
+    apart.unwrap_or_else(|| (0..domain.columns()).map(side).fold(f64::INFINITY, f64::min))
+}
+
+/// Clusters of `truth` that no centre of `found` is near to: none lies within half the way to the next cluster.
+pub fn lost(found: &Centres, truth: &Centres, domain: &Domain) -> usize {
+    let gap_of = |i: usize| {
+        let others = (0..truth.k()).filter(|j| *j != i).map(|j| distance::euclidean(truth.row(i), truth.row(j)));
+        others.min_by(f64::total_cmp).unwrap_or_else(|| gap(truth, domain))
+    };
+    let near = |i: usize| distance::nearest(truth.row(i), found.rows()).1 <= gap_of(i) * gap_of(i) / 4.0;
+    (0..truth.k()).filter(|i| !near(*i)).count()
 }
 
 #[cfg(test)]

@@ -33,11 +33,12 @@ const POWERS: usize = 100;
 
 /// Every finding, with what it does to a sentence that says that groups were found: the reason why not to say it, or nothing if the
 /// groups stand.
-pub const KINDS: [(&str, Option<&str>); 23] = [
+pub const KINDS: [(&str, Option<&str>); 24] = [
     ("centres-collapsed", Some("the centres have fallen together")),
     ("noise-above-forecast", Some("noise moved the centres much farther than forecast")),
     ("cluster-drowned", Some("a cluster cannot be told from noise")),
     ("another-optimum", Some("the method has a better partition of such rows")),
+    ("rival-partition", Some("other centres fit the rows about as well")),
     ("few-candidates", Some("there may be fewer groups than centres")),
     ("one-start", None),
     ("restarts-disagree", None),
@@ -70,6 +71,7 @@ pub fn of(recipe: &Recipe, domain: &Domain, names: &[String], outcome: &Outcome,
         let noise = columns::noise(recipe, domain).map_or(f64::INFINITY, |noise| noise * excess);
         found.extend(columns::of(domain, names, outcome, noise));
         found.extend(noise::another_optimum(recipe, domain, outcome, excess));
+        found.extend(noise::rival(outcome));
         found.retain(|warning| may_be_said(&warning.name, &traits));
         return once(found);
     }

@@ -127,12 +127,13 @@ fn warnings_round(round: u32, shift: f64) -> veilsum_cluster::Round {
 }
 
 /// Columns of the table: fcm, ffcm-avg1, ffcm-avg2, fkm, kmeans, ffcf, describe.
-const TABLE: [(&str, &str); 23] = [
+const TABLE: [(&str, &str); 24] = [
     // Said of noisy centres alone, with their errors.
     ("centres-collapsed", "-------"),
     ("noise-above-forecast", "-------"),
     ("cluster-drowned", "-------"),
     ("another-optimum", "-------"),
+    ("rival-partition", "-------"),
     ("few-candidates", "yyyyyy-"),
     ("one-start", "yyyyyy-"),
     ("restarts-disagree", "yyyyyy-"),

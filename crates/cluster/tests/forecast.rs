@@ -94,7 +94,7 @@ impl Setting {
                 crate::noisy::run(&self.recipe, &self.rows, &mut Stream::new(seed, b"veilsum test stream     "))
                     .centres;
             let off = matched_distance(&found, &best).unwrap().frobenius / (best.as_slice().len() as f64).sqrt();
-            let lost = mechanism::lost(&found, &best, self.rows.domain()) > 0;
+            let lost = veilsum_cluster::metrics::lost(&found, &best, self.rows.domain()) > 0;
             (off, lost || self.objective(&rows, &found) > 1.1 * least)
         };
         (0..RUNS).map(run).collect()

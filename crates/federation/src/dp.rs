@@ -8,7 +8,7 @@ use std::{
 use serde::{Deserialize, Serialize};
 use veilsum_cluster::{
     Domain, Method, Recipe, Step,
-    method::mechanism::{self, Forecast, KEPT},
+    method::mechanism::{self, Forecast, MOSTLY},
     privacy::{HONEST, Noise, Unit, advantage, excess},
 };
 
@@ -59,7 +59,7 @@ pub struct Privacy {
     pub clusters_kept: f64,
     /// The same without noise: what is missing here is not the noise's fault.
     pub clusters_kept_without_noise: f64,
-    /// Whether that probability is at least [`KEPT`]; of a description, whether the error is small enough.
+    /// Whether that probability is at least a half, and nine tenths of the next one; of a description, whether the error is small enough.
     pub useful: bool,
     /// If not: about how many rows in all would do, where any would.
     pub useful_from_rows: Option<u64>,
@@ -235,7 +235,7 @@ fn outlook(found: &Forecast) -> String {
         _ if found.layouts == 0 && found.error.is_infinite() => {
             "K is too large to be tried out, so that nothing is forecast; choose a smaller K".into()
         }
-        _ if found.kept_without_noise < KEPT => {
+        _ if found.kept_without_noise < MOSTLY => {
             "also without noise these first centres lose clusters; choose other first centres or a smaller K".into()
         }
         (_, Some(rows)) => {

@@ -117,7 +117,7 @@ impl ResultErrors {
         let units = |column| (domain.upper()[column] - domain.lower()[column]) / working(column);
         let parts = |column| 1.0 / working(column);
         // Each with its place and its error; a coordinate counts as large as the least distance between two centres.
-        let gap = mechanism::gap(&outcome.centres, &domain);
+        let gap = veilsum_cluster::metrics::gap(&outcome.centres, &domain);
         let coordinates = noise.centres.iter().enumerate().flat_map(|(i, error)| {
             ["centres", "centres_box"].map(|name| (format!("/{name}/{}/{}", i / d, i % d), Some(gap), *error))
         });

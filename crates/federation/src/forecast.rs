@@ -60,7 +60,7 @@ fn whole_part(work: &PlanSpec, question: &Question, one: u64, forms: u64) -> (u6
         // Margins once, then every round of sums.
         Stage::Seeding if question.name() == "margins" => (1, one),
         Stage::Seeding => {
-            let most = u64::from(recipe.seeding.questions()) - 1;
+            let most = u64::from(recipe.seeding_questions()) - 1;
             (most, times(most, 1))
         }
         Stage::Iterating => {
@@ -90,6 +90,6 @@ mod tests {
         (work.step_bits, work.recipe.noise) = (Some(20), Some(Noise::usual(0.5, 1000)));
         let told = Forecast::of(&work, 100, 3).unwrap();
         let shifts: u64 = told.parts.iter().filter(|(name, ..)| *name == "shifts").map(|(_, most, _)| most).sum();
-        assert_eq!(shifts, u64::from(work.recipe.seeding.questions()) - 1 + 8, "{:?}", told.parts);
+        assert_eq!(shifts, u64::from(work.recipe.seeding_questions()) - 1 + 8, "{:?}", told.parts);
     }
 }

@@ -114,7 +114,7 @@ impl Recipe {
         };
         let extent = Extent {
             preparing,
-            seeding: self.seeding.questions(),
+            seeding: self.seeding_questions(),
             rounds: if describes { 0 } else { traits.rounds },
             members: self.members() as u32,
             judges: !describes,

@@ -15,7 +15,8 @@ mod describe;
 mod forecast;
 
 pub use describe::descriptions;
-pub use forecast::{Forecast, KEPT, USEFUL, forecast};
+pub(crate) use forecast::WORSE;
+pub use forecast::{Forecast, MOSTLY, USEFUL, forecast};
 
 use std::collections::HashSet;
 
@@ -26,6 +27,7 @@ use super::prepare::{Preparing, Scale};
 use super::recipe::{Recipe, Seeding};
 use super::seed::{CandidateSearch, Candidates, MARGINS, SeedPoints};
 use crate::algorithm::{Fit, Iteration, Pulled, Walls, confined};
+use crate::metrics::gap;
 use crate::offline::{kmeans::greedy_plus_plus, wfcm};
 use crate::privacy::{Levels, settled};
 use crate::query::Shifts;
@@ -471,32 +473,11 @@ pub(super) fn squares(
     recipe.clusters.each().map(total).collect()
 }
 
-/// The least distance between two centres; of a single one half the narrowest side of the box.
-pub fn gap(centres: &Centres, domain: &Domain) -> f64 {
-    let side = |column| {
-        let (low, high) = domain.working_interval(column);
-        (high - low) / 2.0
-    };
-    let pairs = (0..centres.k()).flat_map(|i| (0..i).map(move |j| (i, j)));
-    let apart = pairs.map(|(i, j)| distance::euclidean(centres.row(i), centres.row(j))).min_by(f64::total_cmp);
-    apart.unwrap_or_else(|| (0..domain.columns()).map(side).fold(f64::INFINITY, f64::min))
-}
-
 /// The deviation of a column in clear, round clusters at these centres: rows lie as far from a centre, against the next one, as in two
 /// columns; more columns would else bring far rows nearer to other centres.
 fn deviation(centres: &Centres, domain: &Domain) -> f64 {
     let columns = centres.columns().max(2) as f64;
     gap(centres, domain) / APART / (columns / 2.0).sqrt()
-}
-
-/// Clusters of `truth` that no centre of `found` is near to: none lies within half the way to the next cluster.
-pub fn lost(found: &Centres, truth: &Centres, domain: &Domain) -> usize {
-    let gap_of = |i: usize| {
-        let others = (0..truth.k()).filter(|j| *j != i).map(|j| distance::euclidean(truth.row(i), truth.row(j)));
-        others.min_by(f64::total_cmp).unwrap_or_else(|| gap(truth, domain))
-    };
-    let near = |i: usize| distance::nearest(truth.row(i), found.rows()).1 <= gap_of(i) * gap_of(i) / 4.0;
-    (0..truth.k()).filter(|i| !near(*i)).count()
 }
 
 /// Half of what 95 of 100 deviations stay within.

@@ -115,6 +115,10 @@ pub struct Outcome {
     /// the noise of these.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub margins: Option<Vec<Vec<f64>>>,
+    /// Over the candidates of first centres, how many times as large the objective of the best other partition is, of which a centre lies
+    /// elsewhere. Only under noise.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub rival: Option<f64>,
     /// What each column has to do with the clusters, where totals without noise tell it; means and deviations in working units.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub profile: Option<Profile>,

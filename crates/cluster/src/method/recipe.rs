@@ -122,13 +122,6 @@ pub enum Seeding {
     Candidates(Candidates),
 }
 
-impl Seeding {
-    /// Questions that it asks at most.
-    pub fn questions(&self) -> u32 {
-        if matches!(self, Self::Candidates(_)) { Candidates::QUESTIONS } else { 0 }
-    }
-}
-
 /// Which totals are asked at the end.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -355,9 +348,17 @@ impl Recipe {
         let after = 1 + u32::from(self.range.is_some());
         self.preparation
             .questions()
-            .saturating_add(self.seeding.questions())
+            .saturating_add(self.seeding_questions())
             .saturating_add(self.algorithm.traits().rounds)
             .saturating_add(after)
+    }
+
+    /// Questions of the first centres at most.
+    pub fn seeding_questions(&self) -> u32 {
+        match self.seeding {
+            Seeding::Candidates(_) => Candidates::questions(self.noise.as_ref(), self.most_points()),
+            _ => 0,
+        }
     }
 
     /// Centres or anchors that are wanted at most.

@@ -43,8 +43,9 @@ mod tests;
 
 use serde::{Deserialize, Serialize};
 
-use crate::offline::kmeans::{best_of, drawn, greedy_plus_plus, weighted_lloyd};
-use crate::privacy::Levels;
+use crate::metrics::lost;
+use crate::offline::kmeans::{best_and_others, best_of, drawn, greedy_plus_plus, weighted_lloyd};
+use crate::privacy::{Levels, Noise};
 use crate::query::{Bracket, LocalMeans, LocalSteps, Margins, Shifts};
 use crate::random::Stream;
 use crate::totals_check::{check_values, steady};
@@ -55,8 +56,9 @@ const LABEL: &[u8; 24] = b"veilsum candidates v1   ";
 /// Bins of every column. The number is prime: rows often lie on halves, quarters and tenths of a column, and on which side of an edge
 /// they are would be told by rounding.
 pub(crate) const MARGINS: Margins = Margins { bins: 17 };
-/// Rounds of sums.
-pub(crate) const ROUNDS: u32 = 2;
+/// Rounds of sums, and of those under noise if many rows stand against it.
+const ROUNDS: u32 = 2;
+const ROUNDS_OF_MANY: u32 = 3;
 /// Points of the margins for each candidate, and steps of Lloyd over them.
 const DRAWN_EACH: usize = 16;
 const SPREADING: u32 = 3;
@@ -68,6 +70,8 @@ const MOST_EACH: u32 = 16;
 const CLEAR: f64 = 2.0;
 /// How far beside a full candidate an empty one is drawn, in standard deviations of the columns.
 const BESIDE: f64 = 0.5;
+/// Many rows of a cluster against the noise ([`Noise::above`]).
+const MANY: f64 = 400.0;
 /// How far others are moved.
 const A_LITTLE: f64 = 1e-3;
 
@@ -89,8 +93,11 @@ impl Candidates {
         Self { seed, each: 5, tries: 20 }
     }
 
-    /// Questions that it asks.
-    pub const QUESTIONS: u32 = 1 + ROUNDS;
+    /// Questions that it asks for so many clusters at most.
+    pub fn questions(noise: Option<&Noise>, clusters: u32) -> u32 {
+        let many = noise.is_some_and(|noise| noise.above(clusters) >= MANY);
+        1 + if many { ROUNDS_OF_MANY } else { ROUNDS }
+    }
 
     /// Candidates for so many points that are wanted: always more than these.
     pub fn count(&self, points: u32) -> u32 {
@@ -133,7 +140,7 @@ impl Candidates {
     pub(crate) fn sums(candidates: Centres, round: u32, levels: Option<&Levels>) -> Query {
         match levels {
             Some(levels) => {
-                let clip = levels.pull_of_candidates();
+                let clip = levels.pull_of_candidates(round);
                 Shifts { centres: candidates, m: None, middle: false, clip, round }.into()
             }
             None => LocalMeans { centres: candidates, local: LocalSteps::ONE, min_rows: 1, nearest: false }.into(),
@@ -172,6 +179,17 @@ impl SeedPoints {
         Ok(Centres::finite(d, &self.points.as_slice()[..k.min(self.points.k()) * d]))
     }
 
+    /// How many times as large as that of [`Self::start`] the objective over the points is in the best other try of which a centre lies
+    /// elsewhere; `None` if none of them does.
+    pub(crate) fn rival(&self, k: usize, seed: u64, tries: u32, domain: &Domain) -> Option<f64> {
+        if k == 0 || self.count() < k {
+            return None;
+        }
+        let (best, others) = best_and_others(&self.points, &self.weights, k, tries, &mut Stream::new(seed, LABEL));
+        let elsewhere = others.iter().filter(|other| lost(&other.centres, &best.centres, domain) > 0);
+        elsewhere.map(|other| other.objective / best.objective).min_by(f64::total_cmp)
+    }
+
     /// How many hold rows.
     pub fn count(&self) -> usize {
         self.weights.iter().filter(|weight| **weight > 0.0).count()
@@ -190,6 +208,7 @@ pub struct CandidateSearch {
     deviations: Vec<f64>,
     margins: Vec<Vec<f64>>,
     round: u32,
+    rounds: u32,
 }
 
 impl CandidateSearch {
@@ -208,6 +227,7 @@ impl CandidateSearch {
             deviations: Vec::new(),
             margins: Vec::new(),
             round: 0,
+            rounds: Candidates::questions(levels.map(Levels::noise), points) - 1,
         })
     }
 
@@ -248,7 +268,7 @@ impl CandidateSearch {
         }
         let held: Vec<f64> = weights.iter().map(|weight| if *weight >= least { *weight } else { 0.0 }).collect();
         self.round += 1;
-        if self.round < ROUNDS {
+        if self.round < self.rounds {
             self.candidates = Some(self.inside(self.beside(&places, &held)));
             return Ok(None);
         }

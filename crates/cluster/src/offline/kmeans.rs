@@ -103,12 +103,23 @@ pub fn weighted_lloyd(points: &Centres, weights: &[f64], start: &Centres, most: 
 /// The fit of smallest objective out of `tries` (at least 1) greedy k-means++ starts, each followed by at most 300 Lloyd
 /// steps; among equals the earlier.
 pub fn best_of(points: &Centres, weights: &[f64], k: usize, tries: u32, stream: &mut Stream) -> WeightedFit {
+    best_and_others(points, weights, k, tries, stream).0
+}
+
+/// The same, with the fits of the other tries.
+pub(crate) fn best_and_others(
+    points: &Centres,
+    weights: &[f64],
+    k: usize,
+    tries: u32,
+    stream: &mut Stream,
+) -> (WeightedFit, Vec<WeightedFit>) {
     let mut one = || {
         let start = greedy_plus_plus(points, weights, k, stream);
         weighted_lloyd(points, weights, &start, MOST)
     };
     let mut fits: Vec<WeightedFit> = (0..tries.max(1)).map(|_| one()).collect();
-    fits.swap_remove(super::earliest_best(fits.iter().map(|fit| fit.objective)))
+    (fits.swap_remove(super::earliest_best(fits.iter().map(|fit| fit.objective))), fits)
 }
 
 /// One weight for each of n points, none negative.

@@ -34,7 +34,7 @@ pub fn under_noise(
     // Shared alike, memberships to the power of m add up to so little of a row.
     let shared = if hard { 1.0 } else { (k as f64).powf(outcome.m - 1.0) };
     let spread = (outcome.objective_per_row.max(0.0) * shared).sqrt();
-    let gap = mechanism::gap(&centres, domain);
+    let gap = crate::metrics::gap(&centres, domain);
     if k > 1 && spread.is_finite() && gap < TOGETHER * spread {
         let text = format!(
             "two centres are nearer to each other than rows are to their centres, at {:.2} of that distance: this is no result of {k} clusters. \
@@ -102,6 +102,17 @@ pub(super) fn another_optimum(recipe: &Recipe, domain: &Domain, outcome: &Outcom
         );
         Warning::new("another-optimum", text, [("objective_over_best", over), ("threshold", BETTER)])
     })
+}
+
+/// Over the candidates of first centres, other centres fit about as well.
+pub(super) fn rival(outcome: &Outcome) -> Option<Warning> {
+    let rival = outcome.rival.filter(|rival| *rival < mechanism::WORSE)?;
+    let text = format!(
+        "over the candidates of first centres a partition of which a centre lies elsewhere fits nearly as well: its objective is larger by \
+         {:.1} %. Another seed may give other groups, and another K may fit better",
+        100.0 * (rival - 1.0)
+    );
+    Some(Warning::new("rival-partition", text, [("objective_over_best", rival), ("threshold", mechanism::WORSE)]))
 }
 
 #[cfg(test)]

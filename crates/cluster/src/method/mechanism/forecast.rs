@@ -4,18 +4,20 @@
 
 use super::super::dp::spread;
 use super::super::recipe::{Recipe, Seeding};
-use super::{Cloud, Mechanism, POINTS, POINTS_EACH, Shape, lost};
-use crate::metrics::matched_distance;
+use super::{Cloud, Mechanism, POINTS, POINTS_EACH, Shape};
+use crate::metrics::{lost, matched_distance};
 use crate::privacy::{Noise, in_nano};
 use crate::random::Stream;
 use crate::{Centres, Domain, Error, distance};
 
 /// Above this part of a column's range an error of its mean makes a description useless.
 pub const USEFUL: f64 = 0.05;
-/// A plan whose noise spoils more than one layout of ten is of no use.
-pub const KEPT: f64 = 0.9;
-/// A layout is spoilt, too, where the objective ends at so many times that of the noise-free run from the true places.
-const WORSE: f64 = 1.05;
+/// A plan whose noise spoils more than one in ten of the layouts that a run without noise keeps is of no use.
+const KEPT: f64 = 0.9;
+/// Nor is one that keeps fewer layouts than this.
+pub const MOSTLY: f64 = 0.5;
+/// A layout is spoilt, too, where the objective ends at so many times that of the best known partition.
+pub(crate) const WORSE: f64 = 1.05;
 /// Share of the layouts below the range that is said, and above it.
 const OUTSIDE: f64 = 0.05;
 /// A normal number lies below this many deviations in 95 % (1 - [`OUTSIDE`]).
@@ -50,15 +52,15 @@ const SAMPLE: f64 = 0.1;
 /// What will come out of a plan.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Forecast {
-    /// How far a coordinate of a centre ends from that of the noise-free run from the true places (root mean square over centres and
-    /// columns, median over layouts), as a part of the column's range.
+    /// How far a coordinate of a centre ends from that of the best known partition (root mean square over centres and columns, median
+    /// over layouts), as a part of the column's range.
     pub error: f64,
     /// What that lies between in nine layouts of ten.
     pub range: [f64; 2],
     /// The same of another sample of as many rows of the same clusters: what the rows themselves leave open.
     pub sampling: f64,
-    /// Share of the layouts in which every cluster that the noise-free run from the true places finds has a centre at the end, and the
-    /// objective is hardly larger than there.
+    /// Share of the layouts in which every cluster of the best partition has a centre at the end, and the objective is hardly larger.
+    /// The best one is known from noise-free runs: from the true places, from the plan's first centres, and from where noise ended.
     pub kept: f64,
     /// The same without noise: what is missing to 1 here is the fault of first centres and rounds.
     pub kept_without_noise: f64,
@@ -82,7 +84,7 @@ impl Forecast {
 
     /// Whether centres can be told from noise.
     pub fn useful(&self) -> bool {
-        self.kept >= KEPT
+        self.kept >= (KEPT * self.kept_without_noise).max(MOSTLY)
     }
 }
 
@@ -101,7 +103,7 @@ pub fn forecast(recipe: &Recipe, domain: &Domain, excess: f64) -> Result<Option<
         None => played(&with(rows), domain, excess, most),
     };
     let Some(mut found) = of(noise.expected_rows, LAYOUTS)? else { return Ok(None) };
-    if !found.useful() && found.kept_without_noise >= KEPT {
+    if !found.useful() && found.kept_without_noise >= MOSTLY {
         let times = |doublings: u32| noise.expected_rows.saturating_mul(1 << doublings);
         // The fewest doublings that do lie in (few, enough].
         let (mut few, mut enough) = (0, MOST_DOUBLINGS + 1);
@@ -158,13 +160,15 @@ fn played(recipe: &Recipe, domain: &Domain, excess: f64, most: usize) -> Result<
             (None, Seeding::Candidates(params)) => mechanism.first_centres(&cloud, params, k, noise),
             (start, _) => start.clone().ok_or(Error::NoCentresYet),
         };
-        let best = plain.run(&cloud, truth.clone(), 0, None)?.centres;
         let begin = first(&mechanism, Some(&mut stream))?;
         let noisy = mechanism.run(&cloud, begin, 0, Some(&mut stream))?.centres;
         let quiet = plain.run(&cloud, first(&plain, None)?, 0, None)?.centres;
-        let (missed, least) = (lost(&best, &truth, domain), plain.objective(&cloud, &best));
+        // Of overlapping clusters another partition may be better than that around their true places.
+        let rest = |start: &Centres| plain.run(&cloud, start.clone(), 0, None).map(|fit| fit.centres);
+        let known = [rest(&truth)?, quiet.clone(), rest(&noisy)?].map(|of| (plain.objective(&cloud, &of), of));
+        let (least, best) = known.into_iter().min_by(|(a, _), (b, _)| a.total_cmp(b)).ok_or(Error::NoCentresYet)?;
         for (kept, found) in kept.iter_mut().zip([&noisy, &quiet]) {
-            let stays = lost(found, &truth, domain) <= missed && plain.objective(&cloud, found) < WORSE * least;
+            let stays = lost(found, &best, domain) == 0 && plain.objective(&cloud, found) < WORSE * least;
             *kept += usize::from(stays);
         }
         let other = plain.run(&cloud.sampled(SAMPLE, &mut stream), best.clone(), 0, None)?.centres;
@@ -180,7 +184,7 @@ fn played(recipe: &Recipe, domain: &Domain, excess: f64, most: usize) -> Result<
 /// Distances in eight columns that one layout takes, with noise and without: in its rounds and for its first centres.
 fn work_of(recipe: &Recipe, rounds: u32, k: u64, d: u64) -> u64 {
     let points = (POINTS as u64 / k.max(1)).max(POINTS_EACH as u64).saturating_mul(k);
-    let rounds = [4, OF_A_ROUND, u64::from(rounds) + 1, points, k].into_iter().fold(1, u64::saturating_mul);
+    let rounds = [5, OF_A_ROUND, u64::from(rounds) + 1, points, k].into_iter().fold(1, u64::saturating_mul);
     let first = match &recipe.seeding {
         Seeding::Candidates(params) => params.distances(u32::try_from(k).unwrap_or(u32::MAX)).saturating_mul(2),
         _ => 0,
@@ -288,9 +292,9 @@ fn least_distance(places: &[f64], d: usize) -> f64 {
 
 #[cfg(test)]
 mod tests {
-    use super::super::gap;
     use super::*;
     use crate::method::Candidates;
+    use crate::metrics::gap;
     use crate::{Algorithm, Scaling};
 
     fn plan(k: u32, epsilon: f64, expected_rows: u64) -> (Recipe, Domain) {

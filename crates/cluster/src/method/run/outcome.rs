@@ -4,7 +4,7 @@ use super::{Member, Run};
 use ndarray::Array2;
 
 use crate::algorithm::{Algorithm, CLEAR_SHARE, confined};
-use crate::method::{ClusterSizes, CurvePoint, Fit, Outcome, Stability, mechanism};
+use crate::method::{ClusterSizes, CurvePoint, Fit, Outcome, Seeding, Stability};
 use crate::profile::Profile;
 use crate::validity::Verdict;
 use crate::{Centres, Error, distance, metrics};
@@ -182,6 +182,7 @@ impl Run {
                 Some(found) => Some(found.variances.iter().map(|variance| variance.sqrt()).collect()),
                 None => self.candidates.as_ref().map(|points| points.deviations.clone()),
             },
+            rival: self.rival(member),
             margins: self.candidates.as_ref().map(|points| points.margins.clone()),
             profile: self.profile(&fit.centres, verdict),
             candidates: self.candidates.as_ref().map(|points| points.count() as u32),
@@ -193,6 +194,17 @@ impl Run {
             stability: self.stability(member),
             description: fit.description,
         })
+    }
+
+    /// The best other partition over the candidates of first centres, under noise.
+    fn rival(&self, member: &Member) -> Option<f64> {
+        let (Some(points), Seeding::Candidates(params), Some(_)) =
+            (&self.candidates, &self.recipe.seeding, &self.recipe.noise)
+        else {
+            return None;
+        };
+        let seed = params.seed.wrapping_add(u64::from(member.restart));
+        points.rival(member.k as usize, seed, params.tries, &self.domain)
     }
 
     /// How many took no part in the last round of a method in which a site finds K clusters of its own, as far as totals over one
@@ -254,7 +266,7 @@ impl Run {
     /// How far the other restarts of a member's K agree with it.
     fn stability(&self, chosen: &Member) -> Option<Stability> {
         let centres = chosen.iteration.fit().centres;
-        let (gap, k) = (mechanism::gap(&centres, &self.domain), chosen.k as usize);
+        let (gap, k) = (crate::metrics::gap(&centres, &self.domain), chosen.k as usize);
         let restarts: Vec<&Member> = self.members.iter().filter(|member| member.k == chosen.k).collect();
         if restarts.len() < 2 || restarts.iter().any(|member| member.iteration.fit().history.is_empty()) {
             return None;

@@ -23,7 +23,7 @@ fn search(k: u32, d: usize, sites: &[Prepared]) -> (SeedPoints, u32) {
         assert_eq!(query.check(&domain(d)), Ok(()));
         assert_ne!(last.as_ref(), Some(&query), "asked twice");
         let words: usize = query.layout(&domain(d)).iter().map(|block| block.len).sum();
-        assert!(questions <= Candidates::QUESTIONS && words as u64 <= PARAMS.most_words(k, d as u64));
+        assert!(questions <= Candidates::questions(None, 2) && words as u64 <= PARAMS.most_words(k, d as u64));
         let totals = pooled::totals(&query.clone().into(), sites).unwrap();
         last = Some(query);
         if let Some(points) = search.take(&totals.values).unwrap() {
@@ -133,7 +133,7 @@ proptest! {
         finite: bool,
     ) {
         let mut search = CandidateSearch::new(&Candidates { each: 3, ..PARAMS }, 2, None, &domain(2)).unwrap();
-        for _ in 0..Candidates::QUESTIONS {
+        for _ in 0..Candidates::questions(None, 2) {
             let query = search.ask();
             let words: usize = query.layout(&domain(2)).iter().map(|block| block.len).sum();
             let totals: Vec<f64> = values.iter().cycle().take(words).map(|x| if finite && x.is_nan() { 1.0 } else { *x }).collect();
