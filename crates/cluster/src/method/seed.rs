@@ -140,7 +140,7 @@ impl Candidates {
     pub(crate) fn sums(candidates: Centres, round: u32, levels: Option<&Levels>) -> Query {
         match levels {
             Some(levels) => {
-                let clip = levels.pull_of_candidates(round);
+                let clip = levels.pull_of_candidates();
                 Shifts { centres: candidates, m: None, middle: false, clip, round }.into()
             }
             None => LocalMeans { centres: candidates, local: LocalSteps::ONE, min_rows: 1, nearest: false }.into(),

@@ -146,9 +146,9 @@ impl Levels {
         (self.reach / NARROWEST, 2.0 * self.reach)
     }
 
-    /// How far a row pulls at most around a candidate for first centres: half of the half diagonal at first, then a quarter.
-    pub(crate) fn pull_of_candidates(&self, round: u32) -> f64 {
-        self.reach / if round == 0 { 2.0 } else { 4.0 }
+    /// How far a row pulls at most around a candidate for first centres: a quarter of the half diagonal.
+    pub(crate) fn pull_of_candidates(&self) -> f64 {
+        self.reach / 4.0
     }
 
     fn follows_radius(&self, round: u32) -> bool {

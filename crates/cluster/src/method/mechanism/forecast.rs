@@ -19,7 +19,7 @@ pub const MOSTLY: f64 = 0.5;
 /// A layout is spoilt, too, where the objective ends at so many times that of the best known partition.
 pub(crate) const WORSE: f64 = 1.05;
 /// Share of the layouts below the range that is said, and above it.
-const OUTSIDE: f64 = 0.05;
+const OUTSIDE: f64 = 0.03;
 /// A normal number lies below this many deviations in 95 % (1 - [`OUTSIDE`]).
 const WITHIN: f64 = 1.645;
 
