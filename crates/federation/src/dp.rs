@@ -307,7 +307,7 @@ mod tests {
         let drowned = Forecast { kept: 0.3, rows: Some(16_000), ..good };
         assert!(says(drowned).contains("drown in the noise; about 16000 rows in all"));
         assert!(says(Forecast { rows: None, ..drowned }).contains("would not do"));
-        assert!(says(Forecast { kept_without_noise: 0.5, ..drowned }).contains("other first centres"));
+        assert!(says(Forecast { kept_without_noise: 0.4, ..drowned }).contains("other first centres"));
         let not_played = Forecast { error: f64::INFINITY, kept: 0.0, kept_without_noise: 0.0, layouts: 0, ..good };
         assert!(says(not_played).contains("nothing is forecast"));
     }

@@ -326,9 +326,9 @@ mod tests {
             enough > 6000 && told(3, 0.05, 2 * enough).useful() && !told(3, 0.05, enough / 4).useful(),
             "{drowned:?}"
         );
-        // Many clusters fall to first centres already: no rows help there.
+        // Many clusters fall to first centres already: that is no fault of the noise.
         let many = told(15, 8.0, 5000);
-        assert!(many.kept < 0.7 && many.kept_without_noise < KEPT && many.rows.is_none(), "{many:?}");
+        assert!(many.kept < KEPT && many.kept_without_noise < KEPT && many.useful(), "{many:?}");
         assert!(told(1, 1.0, 3000).kept > 0.99);
     }
 

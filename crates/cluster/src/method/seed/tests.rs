@@ -82,7 +82,7 @@ fn rows_in_two_places_are_two_points_and_the_rest_holds_none() {
 #[test]
 fn what_noise_drowns_holds_no_rows() {
     let recipe = crate::Recipe {
-        noise: Some(crate::privacy::Noise::usual(1.0, 1000)),
+        noise: Some(crate::privacy::Noise::usual(1.0, 500)),
         ..crate::Recipe::plain(
             crate::Algorithm::Kmeans { epsilon: 0.0, max_rounds: 5 },
             2,
@@ -104,6 +104,9 @@ fn what_noise_drowns_holds_no_rows() {
     let points = search.take(&totals).unwrap().unwrap();
     assert_eq!((points.count(), points.weights[0]), (1, 2.1 * noise));
     assert_eq!(points.start(2, 1, 5).unwrap().k(), 2);
+    // Twice as many rows stand far enough above it for a third round.
+    let questions = |rows| Candidates::questions(Some(&crate::privacy::Noise::usual(1.0, rows)), 2);
+    assert_eq!([500, 1000].map(questions), [3, 4]);
 }
 
 #[test]
