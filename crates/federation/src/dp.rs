@@ -167,8 +167,10 @@ pub fn spends(plan: u64, ever: u64) -> String {
     format!("The plan spends {} of {} in rho (zCDP).", rho_text(plan), rho_text(ever))
 }
 
-/// What a plan with noise promises: the sentence for everybody, the figures, and what they rest on. `ever` is the cap of the account.
+/// What a plan with noise promises: the sentence for everybody, the figures, and what they rest on. `ever` is the cap of the account; one
+/// that lets the plan run is no smaller than its price.
 pub fn promise(noise: &Noise, ever: u64) -> String {
+    let ever = ever.max(noise.price());
     let of_a_person = match noise.unit {
         Unit::Record => String::new(),
         Unit::Person { rows: 1 } => " Of a person one row counts at each site.".to_owned(),
@@ -282,6 +284,8 @@ mod tests {
         assert!(said.starts_with(sentence) && said.contains("spends 0.5 of 2 in rho"), "{said}");
         let persons = promise(&Noise { unit: Unit::Person { rows: 5 }, ..usual }, DEFAULT_NANO_RHO / 4);
         assert!(persons.contains("but one person and guesses whether that person is there"), "{persons}");
+        let dear = promise(&Noise::usual(20.0, 1_000), DEFAULT_NANO_RHO);
+        assert!(dear.contains("spends 40 of 40 in rho"), "no less ever than after the plan: {dear}");
         assert!(persons.contains("69 after all plans") && persons.contains("at most 5 rows count"), "{persons}");
     }
 

@@ -227,7 +227,7 @@ impl CandidateSearch {
             deviations: Vec::new(),
             margins: Vec::new(),
             round: 0,
-            rounds: Candidates::questions(levels.map(Levels::noise), points) - 1,
+            rounds: levels.map_or(ROUNDS, |levels| levels.searches.saturating_sub(1)),
         })
     }
 

@@ -67,6 +67,8 @@ pub struct Levels {
     /// Half diagonal of the box: no row is farther from its middle.
     reach: f64,
     columns: usize,
+    /// Questions of the first centres.
+    pub(crate) searches: u32,
     rounds: u32,
     most_clusters: u32,
 }
@@ -101,6 +103,7 @@ impl Levels {
             members,
             reach: reach(domain),
             columns: domain.columns(),
+            searches: seeding,
             rounds,
             most_clusters,
         }

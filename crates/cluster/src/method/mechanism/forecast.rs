@@ -140,7 +140,8 @@ fn played(recipe: &Recipe, domain: &Domain, excess: f64, most: usize) -> Result<
     let (k, d) = (recipe.clusters.max as usize, domain.columns());
     // Without noise its floors and clips do not bind either.
     let quiet = Recipe { noise: Some(Noise { nano_rho: in_nano(1e3), ..*noise }), ..recipe.clone() };
-    let Some(plain) = Mechanism::of(&quiet, domain, 1.0)? else { return Ok(None) };
+    let Some(mut plain) = Mechanism::of(&quiet, domain, 1.0)? else { return Ok(None) };
+    plain.levels.searches = mechanism.levels.searches;
     let start = match &recipe.seeding {
         Seeding::Given { centres } => Some(centres.clone()),
         Seeding::Uniform { seed } => Some(spread(domain, k, *seed)?),
