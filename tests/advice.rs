@@ -8,8 +8,7 @@ const LESS_BY_MORE: &str =
     "max_rows min_total_rows epsilon delta budget step_bits max_rounds_in_all max_runs rounds_in_all max_epsilon";
 const MORE: &str = "larger higher raise increase more greater bigger finer";
 /// Where a smaller number protects less, and the words for one.
-const LESS_BY_LESS: &str =
-    "min_sites min_cohort colluders threshold contributors records min_rows min_total_rows block_size change";
+const LESS_BY_LESS: &str = "min_sites min_cohort colluders threshold records min_rows min_total_rows";
 const LESS: &str = "smaller lower fewer reduce less decrease drop";
 /// What a message does not offer in any form.
 const NEVER: [&str; 7] = [
@@ -78,7 +77,6 @@ fn such_advice_is_found() {
     for text in [
         "lower max_rows, K, the restarts, or a site's own steps in `veilsum plan new`",
         "raise sample or min_sites in `veilsum plan new`",
-        "agree on a plan with larger blocks (block_size), or take part when more sites are there",
         "see what was given away with `veilsum check`; agree on fewer rounds or K, a coarser step_bits",
     ] {
         assert_eq!(weakening(text), None, "{text}");

@@ -59,7 +59,7 @@ impl Place {
     fn own(&self) -> String {
         let plan = self.json("plan check")["fingerprint"].as_str().unwrap().to_owned();
         // A plan with noise needs no agreement.
-        self.run(&format!("plan agree --key site-2.key --fingerprint \"{plan}\""));
+        self.run(&format!("agree plan.toml --key site-2.key --fingerprint \"{plan}\""));
         (self.ok(OWN) + &self.ok(&format!("{OWN} --json"))).split_whitespace().collect::<Vec<_>>().join(" ")
     }
 
@@ -357,8 +357,8 @@ fn methods_that_cannot_be_planned_are_named() {
     make("--k 2..5 --set choose=davies-bouldin --method ffcm-avg1", 2, &["index"]);
     make("--k 2..5 --set choose=calinski-harabasz --set indices=scalars", 2, &["index"]);
     make("--k 3 --set judge=intermediary --set indices=all", 2, &["intermediary", "where the centres are"]);
-    make("--k 3 --set sample=0.5", 2, &["whole blocks", "REL-4", "block_size"]);
-    make("--k 3 --set sample=0.5 --set block_size=1", 2, &["drawn", "sample"]);
+    make("--k 3 --set sample=0.5", 2, &["drawn", "sample"]);
+    make("--k 3 --set sites=any", 2, &["a plan without noise is over the same sites", "POL-9"]);
     make("--k 3 --set sample=2", 2, &["share"]);
     make("--k 1..3 --set local_k=5", 2, &["from 2"]);
     make("--k 3 --set labels=outcome", 2, &["no such setting", " max_rounds, "]);

@@ -164,7 +164,7 @@ fn a_state_folder_that_is_lost_is_no_new_account() {
     let own = ["--key", &key, "--state", &state];
     let documents = ["--roster", &roster, "--plan", &plan];
     let policy = ["--policy", &policy];
-    let agree = [&["plan", "agree"], &own[..], &documents, &policy, &["--fingerprint", &words]].concat();
+    let agree = [&["agree", &plan, "--roster", &roster], &own[..], &policy, &["--fingerprint", &words]].concat();
     let check = [&["check", "--offline", "--data", &data], &own[..], &documents, &policy].concat();
     let commands: [Vec<&str>; 4] =
         [args.iter().map(String::as_str).collect(), [&["ledger", "show"], &own[..]].concat(), agree, check];

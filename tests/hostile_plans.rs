@@ -34,7 +34,7 @@ use veilsum_proto::{
     aggregator::{self, Timing},
     identity::Identity,
     message::{self, Kind},
-    plan::Terms,
+    plan::{Sites, Terms},
     roster::PartyId,
 };
 use veilsum_testkit::cast::{self, Cast};
@@ -60,7 +60,7 @@ fn cast_of(identities: Vec<Arc<Identity>>, work: &PlanSpec, change: impl FnOnce(
     let names: Vec<String> = (0..identities.len() - 2).map(|i| format!("site-{i}")).collect();
     let names: Vec<&str> = names.iter().map(String::as_str).collect();
     let cast = Cast::of(identities, work, &names, |terms| {
-        (terms.block_size, terms.slots) = (u16::from(work.sampling.is_some()), 64);
+        terms.slots = 64;
         terms.min_total_rows = u64::from(work.most_clusters());
         change(terms);
     });
@@ -70,13 +70,15 @@ fn cast_of(identities: Vec<Arc<Identity>>, work: &PlanSpec, change: impl FnOnce(
 }
 
 #[test]
-fn a_sampled_plan_reckons_with_losses_in_every_deck_and_not_only_in_the_first() {
+fn a_sampled_plan_draws_more_sites_than_may_collude() {
     let mut work = fcm(5);
-    work.sampling = Some(Sampling { share: 0.7, seed: 1 });
-    // 14 of 20 drawn. A deck of 20 keeps 14, but a deck of 14 keeps 11, and so on down to 8: 12 may be missing, not 6.
-    let refused = cast(&work, 20, |_| {}).err().expect("a total could show a single site");
-    assert!(refused.contains("12 that may be missing"), "{refused}");
-    assert!(cast(&work, 20, |terms| terms.min_cohort = 14).is_ok());
+    // Six of 20 may collude, and two must be left.
+    for (share, enough) in [(0.35, false), (0.4, true)] {
+        work.sampling = Some(Sampling { share, seed: 1 });
+        let refused = cast(&work, 20, |_| {}).err();
+        assert_eq!(refused.is_none(), enough, "{refused:?}");
+        assert!(refused.is_none_or(|refused| refused.contains("could show a single site")));
+    }
 }
 
 #[test]
@@ -221,11 +223,18 @@ fn session(cast: &Cast, questions: &[Question]) -> Vec<Vec<u64>> {
     })
 }
 
+fn noisy(rounds: u32) -> PlanSpec {
+    let mut work = fcm(rounds);
+    let rho = veilsum_cluster::privacy::rho(50.0, 1e-6);
+    work.recipe.noise = Some(veilsum_cluster::privacy::Noise::usual(rho, 200).from_anywhere());
+    (work.step_bits, work.out_of_box) = (Some(20), veilsum_cluster::OutOfBox::Clip);
+    work
+}
+
 /// [APP-2]: what real sites send a coordinator that has the rows of `counted` counted, if of any, and asks all sites.
 fn answers_over(counted: Option<Vec<u16>>) -> usize {
-    let work = fcm(2);
-    // Each site is a block by itself, so that any of them may be counted alone.
-    let cast = cast(&work, SIZES.len(), |terms| terms.block_size = 1).unwrap();
+    let work = noisy(2);
+    let cast = cast(&work, SIZES.len(), |terms| terms.sites = Sites::Any).unwrap();
     run(async {
         let (mut hub, _tasks) = opened(&cast, Timing { phase: 4_000, ..LOOPBACK_TIMING }).await;
         if let Some(cohort) = counted {
@@ -254,10 +263,7 @@ fn app_2_no_site_answers_before_the_count_or_beyond_it() {
 /// cancel where one of them changed.
 #[test]
 fn noi_2_noise_is_new_in_every_session_of_a_plan() {
-    let mut work = fcm(3);
-    work.recipe.noise =
-        Some(veilsum_cluster::privacy::Noise::usual(veilsum_cluster::privacy::rho(50.0, 1e-6), 200).from_anywhere());
-    (work.step_bits, work.out_of_box) = (Some(20), veilsum_cluster::OutOfBox::Clip);
+    let work = noisy(3);
     let first = Question::Cluster(work.first_question(SIZES.len()).unwrap());
     let cast = cast(&work, SIZES.len(), |_| {}).unwrap();
     let [once, again] = [0; 2].map(|_| session(&cast, std::slice::from_ref(&first)).concat());

@@ -17,11 +17,7 @@ use veilsum_node::{
     loopback::{LoopbackConfig, LoopbackRun},
     store::Ledger,
 };
-use veilsum_proto::{
-    plan::Terms,
-    policy::{Floor, Policy},
-    suite::Hash,
-};
+use veilsum_proto::{plan::Terms, policy::Policy, suite::Hash};
 use veilsum_testkit::{
     in_process::{config, fcm, losing, made_up, run, unit_square},
     memory::Point,
@@ -116,6 +112,9 @@ impl Strict {
 #[test]
 fn a_site_answers_a_plan_and_knows_what_it_gave_away() {
     let p = Strict::new(&ORDINARY, &NOISE);
+    // The first set of sites of an account is agreed to.
+    p.check(1, &[]).expect(7).says(&["sites that this account does not name yet", "veilsum agree plan.toml"]);
+    p.client(1, &[]);
     p.check(1, &[]).expect(0).says(&["PASS answers: this site answers the whole plan. It spends rho "]);
     let (server, intermediary, clients) = p.run();
     server.expect(0);
@@ -147,7 +146,7 @@ fn a_site_answers_a_plan_and_knows_what_it_gave_away() {
         .map(|c| c["messages"].as_u64().unwrap())
         .sum();
     // The intermediary's part is not in the coordinator's traffic: a deck of four frames, an answer, a signature on the final
-    // cohort, shares; nor are the notes of the columns, of what is kept of the account and of who was met, each of these twice.
+    // cohort, shares; nor are the notes of the sites, of what is kept of the account and of who was met, each of these twice.
     assert_eq!(entries.len() as u64, traffic + 12);
     let kinds: Vec<&str> = entries.iter().filter_map(|e| e["answer"]["kind"].as_str()).collect();
     assert!(kinds.contains(&"count_rows") && kinds.contains(&"shifts") && kinds.contains(&"fuzzy_validation"));
@@ -207,17 +206,17 @@ fn tampered(p: &Strict) {
 #[test]
 fn pol_9_exact_totals_leave_by_agreement() {
     let p = Strict::new(&ORDINARY, &["--set=epsilon=0", "--set=max_rounds=8"]);
-    assert!(p.check(1, &[]).expect(7).stderr.contains("[POL-9]"));
+    p.check(1, &[]).expect(7).says(&["waits for your agreement", "its totals are exact", "veilsum agree plan.toml"]);
     let (key, state) = (p.path("site-1.key"), p.path("site-1.state"));
-    let (roster, plan) = (p.path("roster.toml"), p.path("plan.toml"));
+    let [roster, plan, data] = ["roster.toml", "plan.toml", "site-1.csv"].map(|file| p.path(file));
     let agree = |fingerprint: &str| {
-        let of = ["plan", "agree", "--roster", &roster, "--plan", &plan, "--key", &key, "--state", &state];
+        let of = ["agree", &*plan, "--roster", &roster, "--key", &key, "--state", &state, "--data", &data];
         veilsum(&[&of[..], &["--fingerprint", fingerprint]].concat())
     };
     // Another plan's fingerprint is no agreement; what is shown says what may follow.
     let another = roster_fingerprint(&Hash([7; 32]));
     agree(&another).expect(3).says(&["rows may be inferred from them", "no bound holds"]);
-    assert!(p.check(1, &[]).expect(7).stderr.contains("[POL-9]"));
+    p.check(1, &[]).expect(7).says(&["waits for your agreement"]);
     let shown = veilsum(&["plan", "check", "--roster", &roster, "--plan", &plan, "--json"]).expect(0).json();
     agree(shown["fingerprint"].as_str().expect("a fingerprint")).expect(0);
     assert!(p.check(1, &[]).expect(0).unfolded().contains("this site answers the whole plan, to whose exact totals"));
@@ -230,6 +229,26 @@ fn pol_9_exact_totals_leave_by_agreement() {
     let budget = p.budget(1);
     assert_eq!((&budget["exact"], &budget["nano_rho"]), (&true.into(), &0.into()));
     assert!(budget["says"].as_str().is_some_and(|says| says.contains("no bound holds")), "{budget}");
+    // The plan once more, over a row more: the agreement was to the totals of yesterday, and the screen says what today's would tell.
+    let rows = fs::read_to_string(&data).expect("rows");
+    fs::write(&data, format!("{}\n0.5,0.5,private\n", rows.trim_end())).expect("a row more");
+    let short = ["--join-timeout", "1"];
+    let refused: Vec<String> =
+        p.0.client(1, &short).into_iter().filter(|arg| !arg.ends_with("toy.toml") && arg != "--policy").collect();
+    let words = shown["fingerprint"].as_str().expect("a fingerprint");
+    fs::write(&data, &rows).expect("rows");
+    agree(words).expect(0).says(&["nothing in it waits"]);
+    fs::write(&data, format!("{}\n0.5,0.5,private\n", rows.trim_end())).expect("a row more");
+    veilsum(&refused).expect(7).says(&["waits for its operator's agreement", "[POL-9]"]);
+    let told = agree(&another).expect(3).unfolded();
+    let was = format!("Exact totals left before of {} rows, digest ", ORDINARY[0]);
+    assert!(
+        told.contains(&was) && told.contains(&format!("Your table has {} rows, digest ", ORDINARY[0] + 1)),
+        "{told}"
+    );
+    assert!(told.contains("What came or went since can be computed; if it is one row, that row."), "{told}");
+    agree(words).expect(0);
+    fs::write(&data, &rows).expect("rows");
     // What is in nobody's reach is refused before anybody is asked.
     for absurd in [&["--set=m=1.05"][..], &["--set=min_total_rows=59"]] {
         p.0.plan("roster.toml", "plan.toml", absurd);
@@ -264,6 +283,7 @@ fn a_run_that_is_ended_leaves_no_secrets() {
 #[test]
 fn pol_4_what_a_policy_says_before_joining() {
     let p = Strict::new(&ORDINARY, &NOISE);
+    p.client(1, &[]);
     p.check(1, &[]).expect(0);
     for (policy, why) in [
         ("methods = [\"kmeans\"]", "methods"),
@@ -283,11 +303,15 @@ fn pol_4_what_a_policy_says_before_joining() {
     }
     let strict = veilsum(&["check", "--json"]).expect(0).json();
     let keys = &strict["policy"]["keys"];
-    assert_eq!((&keys["rho"], &keys["exact"], &keys["contributors"]), (&1.0.into(), &"by-agreement".into(), &2.into()));
+    assert_eq!(
+        (&keys["rho"], &keys["exact"], &keys["sites"], &keys["ask"]),
+        (&1.0.into(), &"by-agreement".into(), &"same".into(), &"when-needed".into())
+    );
     assert_eq!((&keys["max_rows"], &keys["max_rounds"]), (&1_048_576.into(), &1000.into()));
-    assert!(!p.ledger(1).exists(), "nothing has left");
     fs::remove_file(p.0.folder.0.join("site.toml")).expect("the policy");
-    assert!(veilsum(&p.own("show", 1)).expect(0).stdout.contains("nothing has left"));
+    let shown = veilsum(&[p.own("show", 1), vec!["--json".into()]].concat()).expect(0).json();
+    let entries = shown.as_array().expect("entries");
+    assert!(entries.iter().all(|entry| entry["discloses"] == "nothing"), "nothing has left");
 }
 
 /// [POL-8]: what plans spend adds up in one account, whatever they are and whatever the rows are called; a plan that does not fit is
@@ -340,39 +364,18 @@ fn stopped(
     run(losing(&[(lost, Point::BeforeInput, round)], config))
 }
 
-/// One site is lost near the end; gives over whom site 1 let totals become readable.
-fn lost_near_the_end(block_size: u16, contributors: u32) -> (LoopbackRun, BTreeSet<String>) {
+/// [POL-1]: totals are over all sites, also when one is lost: nothing leaves that would open one over fewer.
+#[test]
+fn pol_1_a_lost_site_ends_the_questions() {
     let folder = Folder::fresh();
     let sites = made_up(&[60, 70, 80, 90, 100], 0.2, 7);
-    let policy = SitePolicy::from(Policy { floor: Floor { contributors, ..Floor::default() }, ..Policy::default() });
-    let run = stopped(&folder, sites, (2, 15), policy, move |terms| terms.block_size = block_size);
+    let run = stopped(&folder, sites, (2, 15), SitePolicy::default(), |_| {});
     let ledger = fs::read_to_string(folder.0.join("site-0").join("ledger.jsonl")).expect("a ledger");
     let entries = ledger.lines().map(|line| serde_json::from_str::<Value>(line).expect("JSON"));
     let opened = entries.filter(|e| e["discloses"] == "round_seeds" || e["discloses"] == "self_mask_shares");
-    (run, opened.map(|e| e["cohort"].as_str().expect("a cohort").to_owned()).collect())
-}
-
-/// [REL-4]: totals are over whole blocks, also when a site is lost; where every site is a block by itself the run goes on, and
-/// the policy says what that gives up.
-#[test]
-fn rel_4_a_lost_site_ends_the_questions_to_its_block() {
-    let (run, opened) = lost_near_the_end(0, 2);
+    let opened: BTreeSet<String> = opened.map(|e| e["cohort"].as_str().expect("a cohort").to_owned()).collect();
     assert_eq!(opened.len(), 1, "seeds or shares left for the total without the lost site");
     assert!(run.result.is_err() || run.result.is_ok_and(|result| result.converged == Some(false)));
-    let (run, opened) = lost_near_the_end(1, 1);
-    assert_eq!(opened.len(), 2);
-    assert_eq!(run.result.expect("a result").missing, ["site-3"]);
-}
-
-/// [REL-3]: a site that asks for two contributors takes no part in a plan in which it would be a block by itself.
-#[test]
-fn rel_3_a_site_is_no_block_by_itself_against_its_policy() {
-    let (run, opened) = lost_near_the_end(1, 2);
-    assert!(opened.is_empty());
-    for site in run.sites {
-        let failure = site.expect_err("refused");
-        assert!(failure.code == Code::Policy || failure.message.contains("REL-3"), "{failure}");
-    }
 }
 
 /// [LED-9]: two federations over the same rows have one account, where the site's policy in one of them says so.
@@ -390,6 +393,7 @@ fn led_9_two_federations_share_one_account() {
         if own {
             args.drain(at..at + 2);
         }
+        agree(&args);
         start(&args)
     };
     let run = |of: &Strict, own: bool| {
@@ -417,55 +421,4 @@ fn led_9_two_federations_share_one_account() {
     // Together they have no third run of that size.
     one.0.plan("roster.toml", "plan.toml", &[&NOISE[..], &["--seed=5"]].concat());
     one.check(1, &[]).expect(7).says(&["[POL-8]"]);
-}
-
-/// [LED-8], [REL-7]: rows that changed are noticed whatever they are called; a declared change is answered from once every site
-/// that the policies ask for has declared one, and what was given away before still counts.
-#[test]
-fn rows_that_change_are_declared_by_enough_sites_at_once() {
-    let plan = ["--rho=0.3", "--expected-rows=4500", "--set=max_rounds=6", "--set=max_rows=1048576"];
-    let p = Strict::new(&ORDINARY, &plan);
-    p.run().0.expect(0);
-    let before = p.budget(1)["nano_rho"].as_u64().expect("a number");
-    p.0.plan("roster.toml", "plan.toml", &[&plan[..], &["--seed=5"]].concat());
-    let add = |i: usize, rows: usize| {
-        let path = p.0.folder.0.join(format!("site-{i}.csv"));
-        let text = fs::read_to_string(&path).expect("rows");
-        let some: Vec<&str> = text.lines().skip(1).step_by(7).take(rows).collect();
-        fs::write(&path, format!("{}\n{}\n", text.trim_end(), some.join("\n"))).expect("more rows");
-    };
-    let changed = |i: usize| {
-        let data = p.path(&format!("site-{i}.csv"));
-        let more = ["--data", &data].map(str::to_owned);
-        veilsum(&[p.own("changed", i), more.to_vec()].concat())
-    };
-    // One value changes places with that of another row: every column is as it was.
-    let path = p.0.folder.0.join("site-1.csv");
-    let text = fs::read_to_string(&path).expect("rows");
-    let mut lines: Vec<Vec<&str>> = text.lines().map(|line| line.split(',').collect()).collect();
-    (lines[1][1], lines[2][1]) = (lines[2][1], lines[1][1]);
-    let swapped: String = lines.iter().map(|line| line.join(",") + "\n").collect();
-    assert_ne!(swapped, text);
-    fs::write(&path, swapped).expect("rows");
-    veilsum(&p.client(1, &["--join-timeout", "1"])).expect(7).says(&["stand together in other rows", "[LED-8]"]);
-    fs::write(&path, text).expect("rows");
-    // A change that did not happen would let another site's change be subtracted.
-    changed(1).expect(3).says(&["nothing has changed", "[REL-7]"]);
-    add(1, 20);
-    p.0.folder.write("site.toml", "data = \"a new name\"\n");
-    let said = ["[LED-8]", "veilsum ledger changed", "!did not answer"];
-    veilsum(&p.client(1, &["--join-timeout", "1"])).expect(7).says(&said);
-    changed(1).expect(0);
-    // One site alone: the difference of the totals would be that of its new rows.
-    let (server, _, clients) = p.run();
-    assert_ne!(server.code, Some(0));
-    assert!(clients.iter().any(|client| client.stderr.contains("[REL-7]")), "{clients:#?}");
-    for i in 2..=3 {
-        add(i, 20);
-        changed(i).expect(0);
-    }
-    p.run().0.expect(0);
-    let after = p.budget(1)["nano_rho"].as_u64().expect("a number");
-    assert!(after > before, "{after} {before}");
-    veilsum(&p.own("show", 1)).expect(0).says(&["columns first seen", "rows changed"]);
 }

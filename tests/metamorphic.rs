@@ -27,7 +27,7 @@ fn blanked(frame: &[u8]) -> (Kind, usize, Vec<u8>, Vec<u8>) {
         Kind::MaskedInput => (Vec::new(), Vec::new()),
         // Of a round, whose name follows from the inputs of the round before.
         Kind::ConsistencyCheck => (of.rest[32..].to_vec(), Vec::new()),
-        Kind::Unmask | Kind::Refusal | Kind::Burned => (of.rest, Vec::new()),
+        Kind::Unmask | Kind::Refusal => (of.rest, Vec::new()),
         // The ledger's last link, and signatures over it.
         Kind::Countersigned => (Vec::new(), Vec::new()),
         _ => (of.rest, [context, signature].concat()),
@@ -96,7 +96,7 @@ fn plan(seed: u64, folder: &Folder, tally: &mut Tally) {
     let exact = work.recipe.noise.is_none();
     let mut ready = || {
         // A site that is not ready takes no part; without noise one without rows is none.
-        let found = (0..20).find_map(|_| data(&mut dice).ok().filter(|(rows, _)| !exact || rows.rows() > 0));
+        let found = (0..20).find_map(|_| data(&mut dice).ok().filter(|rows| !exact || rows.rows() > 0));
         found.unwrap_or_else(|| {
             tally.not_ready += 1;
             usual.clone()
@@ -109,7 +109,7 @@ fn plan(seed: u64, folder: &Folder, tally: &mut Tally) {
     };
     let first = run(&case, &sites(&one), None, seed);
     let second = run(&case, &sites(&other), Some(&first), seed);
-    tally.add(&case, &first, other.0.rows());
+    tally.add(&case, &first, other.rows());
     compare(&first, &second);
 }
 

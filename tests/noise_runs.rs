@@ -7,7 +7,10 @@ use veilsum_node::{
     loopback::LoopbackRun,
     result::RunResult,
 };
-use veilsum_proto::message::{Kind, kind_of};
+use veilsum_proto::{
+    message::{Kind, kind_of},
+    plan::Sites,
+};
 use veilsum_testkit::{
     cast::Cast,
     in_process::{federate, federate_under, made_up, max_difference, prepared, replay},
@@ -80,7 +83,7 @@ fn noi_3_a_site_may_be_lost_where_the_plan_says_so() {
     let work = work(50.0);
     let lost = [(3, Point::AfterInput, 2)];
     let (run, sizes) = federate_under(made_up(&SIZES, 0.2, 5), &work, &lost, |terms| {
-        (terms.min_cohort, terms.block_size) = (4, 1);
+        (terms.min_cohort, terms.sites) = (4, Sites::Any);
     });
     assert_eq!((sizes[0], sizes.len()), (5, ROUNDS as usize + 1));
     assert!(sizes[1] >= 4 && sizes[2..].iter().all(|n| *n == 4), "{sizes:?}");

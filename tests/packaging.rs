@@ -23,8 +23,8 @@ fn the_example_configurations_are_taken() {
     assert_eq!(shown("basic")["rho"], 1.0);
     let advanced = shown("advanced");
     assert_eq!(
-        ["rho", "exact", "min_cohort", "contributors", "data"].map(|key| advanced[key].clone()),
-        [json!(0.5), json!("never"), json!(5), json!(3), json!("admissions")]
+        ["rho", "exact", "min_cohort", "sites", "data"].map(|key| advanced[key].clone()),
+        [json!(0.5), json!("never"), json!(5), json!("same"), json!("admissions")]
     );
     // An example shows every key that there is.
     let written = fs::read_to_string(packaging("examples/advanced/site.toml")).expect("an example");

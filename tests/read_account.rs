@@ -11,7 +11,7 @@ const LIMIT: Duration = Duration::from_secs(120);
 /// Of a plan with noise.
 const NOISE: [&str; 4] = ["--rho=0.4", "--expected-rows=4500", "--set=max_rounds=6", "--set=max_rows=1048576"];
 /// What a site says that has few rows.
-const TOY: &str = "contributors = 1\nmax_rows = 1048576\n";
+const TOY: &str = "max_rows = 1048576\n";
 
 fn check(p: &Parties, more: &[&str]) -> Ended {
     let own = ["--roster", "roster.toml", "--plan", "plan.toml", "--key", "site-1.key", "--policy", "toy.toml"];
@@ -104,7 +104,7 @@ fn a_description_counts_missing_values_over_the_cohort() {
     let columns = ["--column", "x=0:1", "y=0:1", "note=a,b", "--set", "max_rows=2000"];
     veilsum(&[&plan[..], &columns].concat()).expect(0);
     let names = "columns = { x = \"x\", y = \"y\", note = \"note\" }\nmissing_marks = [\"-99\"]\n";
-    p.folder.write("toy.toml", &format!("contributors = 1\nmax_rows = 2000\n[rows]\nmissing = \"leave-out\"\n{names}"));
+    p.folder.write("toy.toml", &format!("max_rows = 2000\n[rows]\nmissing = \"leave-out\"\n{names}"));
     for i in 1..=3 {
         let line = |row: usize| match row {
             0 => ",NA,a\n".to_owned(),

@@ -77,7 +77,7 @@ fn a_run_of_many_sites_as_real_connections() {
     let clients: Vec<_> = (1..=sites)
         .map(|i| {
             let (identity, _) = load_identity(file(&format!("site-{i}.key"))).expect("a key");
-            let Loaded { rows, origin, .. } =
+            let Loaded { rows, .. } =
                 load_rows(&federation, &RowsFrom::file(file(&format!("site-{i}.csv")))).expect("rows");
             // A network of its own: its own UDP socket, and what was learnt of the way.
             let party = Party {
@@ -89,7 +89,6 @@ fn a_run_of_many_sites_as_real_connections() {
                 party,
                 site: toy_policy(),
                 rows,
-                origin: Arc::new(origin),
                 coordinator: coordinator.into(),
                 intermediary: intermediary.into(),
                 state: None,

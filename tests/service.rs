@@ -175,7 +175,7 @@ fn a_plan_is_answered_before_anything_is_asked() {
             assert!(told.contains(&format!("PASS {party}: {passes}")), "{party}: {passes}: {told}");
         }
     }
-    let said = ["hospital-b           refuses: rule POL-4", "hospital-a           would answer", "3 new ones"];
+    let said = ["hospital-b           refuses: rule POL-4", "hospital-a           would answer", "can be computed"];
     all.hub(&["plan", "propose", "--start"]).expect(7).says(&said).says(&["not be answered by hospital-b", "!400"]);
     let at_home = all.members[1].running().heard();
     assert!(at_home.contains("is not on this site's list (methods)"), "its own operator is told all: {at_home}");

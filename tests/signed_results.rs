@@ -11,7 +11,10 @@ use veilsum_node::{
     recompute, report, signed,
     signing::Writer,
 };
-use veilsum_proto::{plan::Terms, roster::Roster};
+use veilsum_proto::{
+    plan::{Sites, Terms},
+    roster::Roster,
+};
 use veilsum_testkit::{
     in_process::{self, fcm, made_up, unit_square},
     memory::Point,
@@ -32,15 +35,8 @@ fn demo(folder: &Folder, name: &str, more: &[&str]) -> Ended {
 }
 
 /// A run in the folder `name` from which a site, counted from 0, vanishes in a round.
-fn losing(
-    folder: &Folder,
-    name: &str,
-    work: &PlanSpec,
-    sites: Vec<(String, Rows)>,
-    drop: (usize, u32),
-    block_size: u16,
-) {
-    let terms = Box::new(move |terms: &mut Terms| terms.block_size = block_size);
+fn losing(folder: &Folder, name: &str, work: &PlanSpec, sites: Vec<(String, Rows)>, drop: (usize, u32), over: Sites) {
+    let terms = Box::new(move |terms: &mut Terms| (terms.sites, terms.min_cohort) = (over, 3));
     let config = LoopbackConfig { terms, ..in_process::config(sites, work) };
     let run = in_process::run(in_process::losing(&[(drop.0, Point::AfterInput, drop.1)], config));
     let (out, result) = (folder.0.join(name), run.result.expect("a result"));
@@ -54,16 +50,15 @@ fn losing(
     documents::write_plan(out.join("plan.toml"), &signed).expect("a file");
 }
 
-/// Of seven sites, each a block, one vanishes, and the run goes on.
+/// Of seven sites one vanishes, and the run goes on, with noise.
 fn lost(folder: &Folder, drop: (usize, u32)) {
-    let work = fcm(unit_square(), 2, 0.0, 6, Seeding::Uniform { seed: 1 });
-    losing(folder, "lost", &work, made_up(&[60; 7], 0.2, 5), drop, 1);
+    losing(folder, "lost", &crate::noise::work(50.0), made_up(&[60; 7], 0.2, 5), drop, Sites::Any);
 }
 
-/// All sites are one block, so that the run ends early.
+/// Totals are over the same sites, so that the run ends early.
 fn early(folder: &Folder) {
     let work = fcm(unit_square(), 2, 0.0, 6, Seeding::Uniform { seed: 1 });
-    losing(folder, "early", &work, made_up(&[60; 3], 0.2, 5), (2, 4), 0);
+    losing(folder, "early", &work, made_up(&[60; 3], 0.2, 5), (2, 4), Sites::Same);
 }
 
 fn verified(file: &str, more: &[&str]) -> Value {
@@ -120,7 +115,7 @@ fn res_6_who_did_not_sign_is_named() {
     assert!(!names(&said["not_countersigned"]).contains(&"site-1"));
 }
 
-/// Seven sites with a column in units of 1e-13 and one of categories, one of which vanishes before the last question.
+/// Seven sites with a column in units of 1e-13 and one of categories.
 fn small_units(folder: &Folder) {
     let mut columns = unit_square();
     columns[1].upper = 1e-13;
@@ -134,7 +129,7 @@ fn small_units(folder: &Folder) {
     let site = |site: usize| {
         (format!("site-{}", site + 1), Rows::new((0..60).flat_map(|i| row(60 * site + i)).collect(), 4).expect("rows"))
     };
-    losing(folder, "describe-small", &work, (0..7).map(site).collect(), (2, 2), 1);
+    losing(folder, "describe-small", &work, (0..7).map(site).collect(), (2, 99), Sites::Same);
 }
 
 /// What Python compares of a run, each of which its control must have changed.
@@ -142,7 +137,7 @@ fn compared(name: &str) -> &'static [&'static str] {
     match name.split('-').next().unwrap_or_default() {
         "describe" => &["description"],
         "ffcf" => &["centres"],
-        "noise" => &[],
+        "noise" | "lost" => &[],
         _ => &["centres", "questions"],
     }
 }

@@ -16,7 +16,7 @@ use veilsum_cluster::{Algorithm, OutOfBox, method::Seeding, privacy::Noise};
 use veilsum_node::{
     loopback::toy_policy,
     plan::{Column, PlanSpec},
-    release::judge,
+    release::{Verdict, judge},
     store::{Ledger, ledger},
 };
 use veilsum_proto::{
@@ -155,7 +155,7 @@ impl Site {
         let federation = &case.cast.federation;
         let key = case.cast.identities[2].public();
         let account = Ledger::look(&self.state(), &key);
-        account.is_ok_and(|account| judge(federation, &case.policy, &account).is_ok())
+        account.is_ok_and(|account| !matches!(judge(federation, &case.policy, &account), Verdict::No(_)))
     }
 
     /// Digests of all frames that the ledger has, without a look at whether it holds.
@@ -277,7 +277,7 @@ fn what_was_said_and_how_far_the_run_is() {
     check(File::Transcripts);
 }
 
-/// [JRN-2] [LED-8]: a machine that comes back as a snapshot of before, in the midst of a run: with the rows of then it sends the words of then,
+/// [JRN-2]: a machine that comes back as a snapshot of before, in the midst of a run: with the rows of then it sends the words of then,
 /// or none; with other rows it masks nothing. Also where the ledger and its head are from before the run, and the journal is not.
 #[test]
 fn jrn_2_a_machine_from_a_backup_masks_nothing_twice() {

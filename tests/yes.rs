@@ -10,18 +10,17 @@ use veilsum_cluster::{OutOfBox, Prepared, Rows};
 use veilsum_node::{
     method_session::{MethodSession, Turn},
     question::{self, Layout, Question},
-    release::{Answering, Data, Left, Offer, Yes, cohort_digest, decide, judge},
+    release::{Answering, Data, Left, Offer, Verdict, Yes, cohort_digest, decide, judge},
     store::Ledger,
 };
 use veilsum_proto::{
     Error,
     identity::Identity,
-    ledger::{Answer, Note},
+    ledger::{Answer, Note, Table},
     message::Disclosure,
     noise::Key,
     plan::Terms,
     policy::{Asked, Cost, Policy},
-    release::{Block, Blocks, OwnBlock, block_id},
     roster::PartyId,
     suite::{Hash, hash},
 };
@@ -86,7 +85,7 @@ impl Walk {
     }
 
     fn begin(&self, ledger: &mut Ledger, policy: &Policy) -> Result<Yes, Error> {
-        ledger.begin_run(&self.cast.federation, policy).expect("a ledger in memory")
+        ledger.begin_run(&self.cast.federation, policy).map(Verdict::yes).expect("a ledger in memory")
     }
 
     /// The next question of the run, or the last one again where it was lost; a refusal is one too many.
@@ -136,10 +135,6 @@ impl Walk {
         let federation = &self.cast.federation;
         let sites: Vec<u16> = (0..federation.roster.sites.len() as u16).collect();
         (self.asked, self.slot) = (self.asked + 1, self.slot + 1);
-        let ids = ids(&self.cast);
-        let mut members: Vec<_> = ids.iter().map(|id| (*id, 0)).collect();
-        members.sort_unstable_by_key(|(id, _)| id.0);
-        let id = block_id(ids.iter().copied());
         let context = hash("round", &[&self.plan().0, &self.slot.to_le_bytes()]);
         let asked = Asked {
             context,
@@ -149,8 +144,6 @@ impl Walk {
             words: layout.words(),
             query: question.to_bytes(),
             rounds: 1,
-            blocks: Arc::new(Blocks(vec![Block { id, sites: sites.clone(), ids, versions: vec![0; sites.len()] }])),
-            own: OwnBlock { id, members },
             sites: sites.len(),
         };
         let left = Left {
@@ -175,19 +168,8 @@ impl Walk {
     }
 }
 
-/// What the sites are known by: one by its account, the others by their keys ([LED-9]).
-fn ids(cast: &Cast) -> Vec<Hash> {
-    let mut ids: Vec<Hash> = cast.federation.roster.sites.iter().map(|site| Hash(site.key.0)).collect();
-    let own = cast.identities[2].public();
-    let at = cast.federation.roster.sites.iter().position(|site| site.key == own).expect("a member");
-    ids[at] = cast.identities[2].account();
-    ids
-}
-
 /// What was answered before, of other plans.
-fn earlier(dice: &mut Dice, walk: &Walk, ledger: &mut Ledger, cap: u64) {
-    let mut members: Vec<_> = ids(&walk.cast).iter().map(|id| (*id, 0)).collect();
-    members.sort_unstable_by_key(|(id, _)| id.0);
+fn earlier(dice: &mut Dice, ledger: &mut Ledger, cap: u64) {
     for i in 0..dice.below(4) as u8 {
         let left = Left {
             plan: Hash([100 + i; 32]),
@@ -198,8 +180,9 @@ fn earlier(dice: &mut Dice, walk: &Walk, ledger: &mut Ledger, cap: u64) {
             context: Hash([i; 32]),
         };
         let cost = Cost { scalars: 3, nano_rho: Some(dice.below(cap / 8 + 1)) };
-        let answer = Answer { kind: "fuzzy_sums".into(), question: Hash([200 + i; 32]), cost, drawn: None };
-        ledger.book_mut().promise(&left, answer, members.clone()).expect("one block");
+        let answer =
+            Answer { kind: "fuzzy_sums".into(), question: Hash([200 + i; 32]), cost, drawn: None, table: None };
+        ledger.book_mut().promise(&left, answer);
         ledger.record(&[i], Disclosure::MaskedWords, &left).expect("a ledger in memory");
     }
 }
@@ -229,21 +212,27 @@ fn federations(seed: u64, tally: &mut Tally) {
     policy.nano_rho = dice.below(5_000_000_000);
     policy.floor.min_cohort = 3 + dice.below(2) as u16;
     policy.floor.colluders = dice.below(2) as u16;
-    policy.floor.contributors = 1 + dice.below(2) as u32;
     policy.floor.max_rounds = dice.of(&[1_000, 1_000, 8]);
-    let data = Data { name: "rows".into(), rows: Hash([5; 32]) };
-    let mut ledger = Ledger::in_memory(ids[2].clone(), data);
-    earlier(&mut dice, &walks[0], &mut ledger, policy.nano_rho);
+    let table = (!noisy).then_some(Table { rows: 9, digest: Hash([5; 32]) });
+    let data = || Data { name: "rows".into(), table };
+    let roster = walks[0].cast.federation.roster.clone();
+    let fresh = || {
+        let mut ledger = Ledger::in_memory(ids[2].clone(), data());
+        ledger.accept(&roster).expect("a note");
+        ledger
+    };
+    let mut ledger = fresh();
+    earlier(&mut dice, &mut ledger, policy.nano_rho);
     if !noisy {
         for walk in &walks {
             let left = Left { plan: walk.plan(), ..Left::default() };
-            ledger.note(Note::Agreed, &left, Hash::default()).expect("a note");
+            ledger.note(Note::Agreed(table), &left, Hash::default()).expect("a note");
         }
     }
     // All are proposed at once, and each is told yes or no; of those that begin some find the account taken.
     tally.proposed += walks.len();
     let of_account = |walk: &Walk, ledger: &Ledger| judge(&walk.cast.federation, &policy, ledger.book().account());
-    walks.retain(|walk| of_account(walk, &ledger).is_ok());
+    walks.retain(|walk| matches!(of_account(walk, &ledger), Verdict::Yes(_)));
     tally.yes += walks.len();
     let (mut running, late): (Vec<_>, Vec<_>) =
         walks.into_iter().partition(|walk| walk.begin(&mut ledger, &policy).is_ok());

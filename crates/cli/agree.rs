@@ -1,49 +1,80 @@
-//! `veilsum agree`: a party's operator agrees to a roster, the first one of a federation or another than before ([ROS-8], [ROS-9]).
+//! `veilsum agree`: a party's operator agrees to a roster ([ROS-8], [ROS-9], [POL-10]), or a site's to a plan ([POL-9], [POL-10]), after
+//! reading what it asks, what it costs, and what can be subtracted from what.
 
-use std::path::PathBuf;
+use std::{
+    io::{self, BufRead, Write},
+    path::PathBuf,
+    sync::Arc,
+};
 
 use clap::Args;
 use serde_json::json;
 use veilsum_node::{
-    cost::some_of,
-    documents::{Changes, Fingerprint, Offered, Standing, load_identity, load_roster, roster_fingerprint},
+    cost::{Cost, counted, some_of},
+    documents::{
+        self, Changes, Federation, Fingerprint, Offered, SitePolicy, Standing, fingerprint, load_identity, load_roster,
+        policy_of, roster_fingerprint,
+    },
+    dp::Privacy,
     error::Failure,
+    files,
+    release::{Account, Data, Needs, Verdict, judge, needs, rho_text},
+    store::Ledger,
 };
+use veilsum_proto::{ledger::Table, roster::PartyId};
 
 use crate::{
-    party::key_beside,
+    party::{Own, accept, key_beside, own_identity, state_of},
+    plan::to_text,
     roster::{few, to_json},
-    terminal::ask,
+    terminal::{ask, somebody_is_there, typed},
     verb::Verb,
-    words::fingerprint_line,
+    verify::{document, is_roster},
+    words::{self, fingerprint_line},
 };
 
-/// Agree to a roster: the first one of a federation, or another than before
+/// Agree to a roster, or for a site to a plan that waits for it
 ///
-/// In a call with the operators of all parties the coordinator's reads the roster's 15 words, and everybody compares them.
+/// A roster: the first one of a federation, or another than before. In a call with the operators of all parties the coordinator's reads
+/// the roster's 15 words, and everybody compares them. A site then answers plans over these sites.
+///
+/// A plan: it shows what the plan asks, what it costs, and what can be subtracted from what.
 #[derive(Args, Debug)]
 pub(crate) struct AgreeArgs {
-    /// The roster
-    #[arg(value_name = "ROSTER", default_value = "roster.toml")]
-    pub roster: PathBuf,
-    /// This party's secret key file [default: the only *.key file beside the roster]
-    #[arg(long, value_name = "FILE.key")]
-    pub key: Option<PathBuf>,
-    /// The 15 words of the roster, as they were read to you [default: asked for on a terminal]
+    /// The roster or the plan
+    #[arg(value_name = "ROSTER|PLAN", default_value = "roster.toml")]
+    pub file: PathBuf,
+    /// The roster of a plan [default: roster.toml beside the plan]
+    #[arg(long, value_name = "FILE")]
+    pub roster: Option<PathBuf>,
+    /// What is this party's own.
+    #[command(flatten)]
+    pub own: Own,
+    /// The 15 words of what is agreed to: a roster's as they were read to you [default: asked for on a terminal]
     #[arg(long, value_name = "WORDS", value_parser = Fingerprint::parse)]
     pub fingerprint: Option<Fingerprint>,
 }
 
+/// Bytes of a roster or a plan.
+const MAX_FILE: usize = 8 << 20;
+
 impl Verb for AgreeArgs {
-    /// Shows what is another than before, asks for the words, and keeps the roster.
+    /// Shows what is agreed to, asks for its words, and keeps the agreement.
     ///
     /// # Errors
-    /// A [`Failure`] where the roster cannot be agreed to, or the words are another's.
+    /// A [`Failure`] where it cannot be agreed to, or the words are another's.
     fn run(&self, json: bool) -> Result<(), Failure> {
-        let roster = load_roster(&self.roster)?;
-        let key = key_beside(self.key.as_ref(), &self.roster)?;
+        if is_roster(&files::read_limited(&self.file, MAX_FILE)?) { self.roster(json) } else { self.plan(json) }
+    }
+}
+
+impl AgreeArgs {
+    /// Shows what is another than before, asks for the words, and keeps the roster.
+    fn roster(&self, json: bool) -> Result<(), Failure> {
+        let roster = load_roster(&self.file)?;
+        let key = key_beside(self.own.key.as_ref(), &self.file)?;
         let (identity, _) = load_identity(&key)?;
-        let offered = Offered { file: &self.roster, roster: &roster, key: &key, identity: &identity };
+        let offered = Offered { file: &self.file, roster: &roster, key: &key, identity: &identity };
         offered.whoami()?;
         let (changes, meaning) = match offered.standing()? {
             Standing::Changed(from) => (Changes::between(&from, &roster).0, Changes::meaning(&from, &roster)),
@@ -59,7 +90,7 @@ impl Verb for AgreeArgs {
             );
         }
         let heard = self.fingerprint.clone().map_or_else(|| ask(&offered), Ok)?;
-        offered.agree(&heard)?;
+        accept(&offered, &heard, self.own.state.as_ref())?;
         let value = json!({ "agreed": roster.name, "hash": roster.hash().to_string(),
             "fingerprint": roster_fingerprint(&roster.hash()), "changes": changes, "meaning": meaning, "roster": to_json(&roster) });
         let text = format!(
@@ -67,8 +98,152 @@ impl Verb for AgreeArgs {
             roster.name,
             roster.sites.len(),
             fingerprint_line(&roster),
-            few(&roster, &self.roster)
+            few(&roster, &self.file)
         );
         crate::verb::print(json, &value, &text)
+    }
+
+    /// Shows what the plan asks and what may follow from it, asks for its words, and notes the agreement in the account.
+    fn plan(&self, json: bool) -> Result<(), Failure> {
+        let roster = document(self.roster.as_ref(), &self.file, "roster.toml");
+        let federation = documents::load_federation(&roster, &self.file)?;
+        let key = key_beside(self.own.key.as_ref(), &roster)?;
+        let state = state_of(&key, self.own.state.as_ref())?;
+        let (identity, name) = own_identity(&key, &state)?;
+        if !matches!(federation.whoami(&identity)?, PartyId::Site(_)) {
+            return Err(Failure::input(
+                format!("{name} is no site: only a site's operator agrees to a plan"),
+                "name the key of the site with --key",
+            ));
+        }
+        let (site, file) = policy_of(self.own.policy.as_deref(), Some(&key))?;
+        let identity = Arc::new(identity);
+        if site.state.is_some() && self.own.state.is_none() {
+            Ledger::take_over(&state, identity.clone())?;
+        }
+        let account = Ledger::look(&state, &identity.public())?;
+        if let Verdict::No(why) = judge(&federation, &site.policy, &account) {
+            return Err(why.into());
+        }
+        let named = self.own.handed.is_some() || self.own.data.is_some() || site.rows.source.is_some();
+        let data = if federation.work.recipe.noise.is_some() || !named {
+            Data { name: site.data.clone(), table: None }
+        } else {
+            let from = self.own.rows(&site, file.as_deref(), Some(&key))?;
+            let loaded = documents::load_rows(&federation, &from)?;
+            Data::of(&site.data, &identity, &*loaded.rows)
+        };
+        let (plan, Federation { roster, terms, work }) = (federation.terms.hash(), &federation);
+        let asks = needs((roster, terms, work), &site.policy, &account, data.table.as_ref());
+        if asks.is_empty() {
+            let says =
+                format!("{name} answers the plan {}: nothing in it waits for an agreement", fingerprint(&plan.0));
+            return crate::verb::print(json, &json!({ "agreed": true, "plan": plan.to_string(), "says": says }), &says);
+        }
+        let shown = screen(&federation, &site, &account, (&asks, data.table.as_ref()))?;
+        if !json {
+            crate::say!("{shown}");
+        }
+        let typed = match &self.fingerprint {
+            Some(given) => given.clone(),
+            None if somebody_is_there() => ask_there(&mut io::stdin().lock(), &mut io::stderr())?,
+            None => {
+                return Err(Failure::usage(
+                    "nobody sits at a terminal to agree",
+                    "read what the plan asks (`veilsum plan check`), and give its fingerprint with --fingerprint",
+                ));
+            }
+        };
+        if !typed.is_of(&plan) {
+            return Err(Failure::input(
+                "this is another plan's fingerprint; nothing was agreed to",
+                "read the plan again",
+            ));
+        }
+        Ledger::open(&state, identity, data, plan)?.agree(&federation, &site.policy)?;
+        let says = format!("{name} answers the plan {}.", fingerprint(&plan.0));
+        let value = json!({ "agreed": true, "plan": plan.to_string(), "needs": asks, "says": says });
+        crate::verb::print(json, &value, &says)
+    }
+}
+
+/// What the plan asks and what may follow, for whoever has to agree to it.
+fn screen(
+    federation: &Federation,
+    site: &SitePolicy,
+    account: &Account,
+    (asks, now): (&[Needs], Option<&Table>),
+) -> Result<String, Failure> {
+    let cost = Cost::of(federation)?;
+    let privacy = Privacy::of(&federation.work, &federation.form()?);
+    let mut text = to_text(federation, &cost, privacy.as_ref());
+    text += &format!("\n{}\nWhy this plan waits for you\n", words::totals(&words::totals_tell(federation, &cost)));
+    asks.iter().for_each(|needs| text += &format!("  {needs}\n"));
+    text += "\nWhat it costs, and what can be subtracted from what\n";
+    let spent = account.spent();
+    let lines = if federation.work.recipe.noise.is_some() {
+        vec![
+            format!("  rho {} was spent of {} before.", rho_text(spent.nano_rho), rho_text(site.policy.nano_rho)),
+            "  Whoever left before you, or comes later, can be computed up to noise; those who left are not asked."
+                .into(),
+        ]
+    } else {
+        exact_lines(account, now, federation.work.sampling.is_some())
+    };
+    Ok(text + &lines.join("\n"))
+}
+
+/// What follows from exact totals of this table.
+fn exact_lines(account: &Account, now: Option<&Table>, samples: bool) -> Vec<String> {
+    let table =
+        |table: &Table| format!("{}, digest {}", counted(table.rows as usize, "row"), fingerprint(&table.digest.0));
+    let mut lines = vec!["  After exact totals no bound holds for these rows.".to_owned()];
+    let nano_rho = account.spent().nano_rho;
+    if nano_rho > 0 {
+        let spent = rho_text(nano_rho);
+        lines.push(format!(
+            "  Plans with noise were answered before (rho {spent}). Exact totals of the same rows undo their noise."
+        ));
+    }
+    for (plan, before) in account.tables() {
+        lines.push(format!("  Exact totals left before of {} (plan {}).", table(before), fingerprint(&plan.0)));
+    }
+    lines.push(match now {
+        Some(now) => format!("  Your table has {} now.", table(now)),
+        None => {
+            "  Your rows were not read (--data): you agree to the table from which this plan is answered first.".into()
+        }
+    });
+    if account.tables().iter().any(|(_, before)| Some(before) != now) {
+        lines.push("  What came or went since can be computed; if it is one row, that row.".into());
+    }
+    if samples {
+        lines.push("  Each round asks other sites (sample): single sites' sums can be solved for.".into());
+    }
+    lines.push("  Whoever left before you, or comes later, can be computed; those who left are not asked.".into());
+    lines
+}
+
+fn ask_there(from: &mut impl BufRead, to: &mut impl Write) -> Result<Fingerprint, Failure> {
+    let line = typed("To agree to this plan, type the 15 words of its fingerprint: ", from, to)?;
+    Fingerprint::parse(&line).map_err(|why| Failure::input(why, "type all words as they stand above"))
+}
+
+#[cfg(test)]
+mod tests {
+    use veilsum_node::documents::roster_fingerprint;
+    use veilsum_proto::suite::Hash;
+
+    use super::*;
+
+    /// [POL-9]: a yes is no agreement; the words of the plan that was read are.
+    #[test]
+    fn a_yes_is_no_agreement() {
+        for line in ["y\n", "yes\n", "\n", "", "1234\n"] {
+            assert!(ask_there(&mut line.as_bytes(), &mut Vec::new()).is_err(), "{line:?}");
+        }
+        let words = roster_fingerprint(&Hash([8; 32])) + "\n";
+        let typed = ask_there(&mut words.as_bytes(), &mut Vec::new()).unwrap();
+        assert!(!typed.is_of(&Hash([7; 32])));
     }
 }

@@ -20,8 +20,8 @@ use veilsum_node::{
         self, Federation, Loaded, Offered, RowsFrom, SitePolicy, columns_beside, fingerprint, load_identity, load_plan,
         load_roster, policy_of, reading_of, roster_fingerprint,
     },
-    error::Failure,
-    release::{Account, Known, Origin, judge},
+    error::{Code, Failure},
+    release::{Account, Verdict, judge},
     store::{Ledger, ledger::digests_of},
     table::{self, Tally},
 };
@@ -223,7 +223,9 @@ impl Check<'_> {
         if from.is_none() {
             self.skip("rows", "give --data ROWS, or `source` under [rows] in site.toml");
         }
-        let origin = from.and_then(|from| self.rows(&from, &policy, federation));
+        if let Some(from) = from {
+            self.rows(&from, &policy, federation);
+        }
         if let Some(federation) = federation {
             self.report.leaves = self.took("leaves", Leaves::of(federation, name, &policy.policy));
         }
@@ -231,20 +233,29 @@ impl Check<'_> {
             self.skip("ledger", "it lies beside the key, and says what this site agreed to and gave away: give --key");
             return None;
         };
-        let account = self.account(key, identity, origin)?;
+        let account = self.account(key, identity)?;
         self.report.account = Some(Spent::of(&account, &policy));
         let Some(federation) = federation else {
             self.skip("answers", "whether this site answers a plan needs roster and plan");
             return None;
         };
-        let yes = judge(federation, &policy.policy, &account);
-        self.report.answer = self.took("answers", yes);
-        self.report.answer.into_iter().for_each(|yes| self.pass("answers", yes));
+        match judge(federation, &policy.policy, &account) {
+            Verdict::NeedsAgreement(needs) => {
+                let why: Vec<String> = needs.iter().map(ToString::to_string).collect();
+                let says = format!("this plan waits for your agreement: {}", why.join("; "));
+                let next = "read what it asks, what it costs and what can be subtracted, and agree once: veilsum agree plan.toml";
+                self.found(Finding::fail("answers", Failure::new(Code::Policy, says, next)));
+            }
+            verdict => {
+                self.report.answer = self.took("answers", verdict.yes());
+                self.report.answer.into_iter().for_each(|yes| self.pass("answers", yes));
+            }
+        }
         Some(())
     }
 
     /// The rows under the plan; as long as there is none, under `columns.toml`.
-    fn rows(&mut self, from: &RowsFrom, policy: &SitePolicy, federation: Option<&Federation>) -> Option<Origin> {
+    fn rows(&mut self, from: &RowsFrom, policy: &SitePolicy, federation: Option<&Federation>) -> Option<()> {
         let place = from.place();
         let Some(federation) = federation else {
             self.rows_of_columns(from, &place);
@@ -260,7 +271,7 @@ impl Check<'_> {
             }
         };
         let most = loaded.rows_asked(federation);
-        let Loaded { origin, tally, .. } = loaded;
+        let Loaded { tally, .. } = loaded;
         self.report.read = tally;
         self.doubts();
         if self.report.read.as_ref().is_some_and(|tally| tally.rows > 0 && tally.used == 0) {
@@ -273,7 +284,7 @@ impl Check<'_> {
         self.took("rows", policy.has_room(most))?;
         self.report.columns = Some(self.took("rows", reading_of(federation, from))?);
         self.pass("rows", format!("{place}: every row can be used, but for those that are left out"));
-        Some(origin)
+        Some(())
     }
 
     fn rows_of_columns(&mut self, from: &RowsFrom, place: &str) -> Option<()> {
@@ -315,18 +326,11 @@ impl Check<'_> {
         }
     }
 
-    /// What this site's ledger says; nothing is said twice of rows that are others than before.
-    fn account(&mut self, key: &Path, identity: &Identity, origin: Option<Origin>) -> Option<Account> {
+    /// What this site's ledger says.
+    fn account(&mut self, key: &Path, identity: &Identity) -> Option<Account> {
         let state = state_of(key, self.args.own.state.as_ref());
         let looked = state.and_then(|state| Ok(Ledger::look(&state, &identity.public())?));
         let account = self.took("ledger", looked)?;
-        if let Some(origin) = origin {
-            let known = account.recognises(&origin, identity);
-            if !matches!(known, Known::Same(_)) {
-                self.found(Finding::fail("ledger", known.refusal()));
-                return Some(account);
-            }
-        }
         self.pass(
             "ledger",
             match account.spent().questions {

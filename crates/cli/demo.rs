@@ -6,7 +6,11 @@ mod source;
 use std::path::{Path, PathBuf};
 
 use clap::Args;
-use veilsum_proto::{plan::Terms, policy::rho_text, roster::Roster};
+use veilsum_proto::{
+    plan::{Sites, Terms},
+    policy::rho_text,
+    roster::Roster,
+};
 
 use self::source::{DEFAULT_START_SEED, Source, Wish};
 use crate::{
@@ -107,8 +111,6 @@ impl DemoArgs {
             set.or("step_bits", 62);
         }
         if let Some(drawn) = drawn {
-            // The papers draw single sites.
-            set.or("block_size", 1);
             set.or("colluders", drawn.saturating_sub(2).min(sites.saturating_sub(1) / 3).max(1) as i64);
         }
         let federation = terms::federation(choices, roster_of_nobody(&source.names())?)?;
@@ -128,9 +130,7 @@ impl DemoArgs {
         let terms = Terms { roster: roster.hash(), max_rows: plan.max_rows.max(largest), ..plan };
         let terms = match terms.check(&roster) {
             Ok(()) => terms,
-            Err(_) => {
-                Terms { min_cohort: roster.sites.len() as u16, threshold: 0, colluders: 0, block_size: 0, ..terms }
-            }
+            Err(_) => Terms { min_cohort: roster.sites.len() as u16, threshold: 0, colluders: 0, ..terms },
         };
         let least = terms.min_total_rows.min(source.rows().iter().sum()).max(work.most_clusters().into());
         let federation = Federation::new(roster, Terms { min_total_rows: least, ..terms })?;
@@ -286,9 +286,9 @@ pub(crate) fn policy_for(federation: &Federation) -> Result<(SitePolicy, String)
     let mut site = SitePolicy::default();
     let mut told = Vec::new();
     let policy = &mut site.policy;
-    if terms.block_size == 1 && policy.floor.contributors > 1 {
-        policy.floor.contributors = 1;
-        told.push("contributors = 1: what a site that leaves sent can be computed".into());
+    if terms.sites == Sites::Any {
+        policy.sites = Sites::Any;
+        told.push("sites = any".into());
     }
     let most = work.max_questions().saturating_add(1);
     if most > policy.floor.max_rounds {

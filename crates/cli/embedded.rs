@@ -15,10 +15,10 @@ use veilsum_node::{
     files::Existing,
     loopback::{LoopbackRun, LoopbackSite},
     random::system_rng,
-    release::Rows,
+    release::{Data, Hash, Rows},
     report,
     role::{client::ClientConfig, intermediary::IntermediaryConfig, server::ServerConfig},
-    store::ledger,
+    store::{Ledger, ledger},
     table::Tally,
 };
 use veilsum_proto::{
@@ -83,9 +83,12 @@ pub fn found(folder: &Path, name: &str, aggregators: [(&str, &str); 2], sites: &
         sites: sites.iter().map(|site| member(site, "")).collect::<Result<_, _>>()?,
     };
     write_roster(folder.join("roster.toml"), &roster.clone().sign(&keys[0].1)?)?;
-    Pinned::change(&keys[0].0, |pinned| pinned.roster = Some(roster))?;
-    for (key, identity) in &keys[2..] {
-        ledger::begin(&key.with_added_extension("state"), &identity.digest_secret())?;
+    Pinned::change(&keys[0].0, |pinned| pinned.roster = Some(roster.clone()))?;
+    for (key, identity) in keys.drain(2..) {
+        let state = key.with_added_extension("state");
+        ledger::begin(&state, &identity.digest_secret())?;
+        let data = Data { name: SitePolicy::default().data, table: None };
+        Ledger::open(&state, Arc::new(identity), data, Hash::default())?.accept(&roster)?;
     }
     Ok(())
 }

@@ -403,7 +403,7 @@ fn remove(args: &PartyArgs, json: bool) -> Result<(), Failure> {
         false => format!("{party} is not let in, and its invitation is void\n{more}"),
         true => format!(
             "{party} is a member no more. Every other party gets the changed roster, and agrees to it: veilsum agree roster.toml\n\
-             Sites that have answered in one block with {party} answer with the same rows only together with it [REL-4]. If its key is lost, \
+             Its part of earlier totals can be computed as a difference, up to noise where they have any [POL-10]. If its key is lost, \
              invite it anew: its account goes on\n{more}"
         ),
     };

@@ -31,8 +31,8 @@ use zeroize::Zeroizing;
 
 use crate::{
     key::{key_of, site_of},
-    party::{Reach, block_on, state_of},
-    terminal::{agree, somebody_is_there},
+    party::{Reach, agree, block_on, name_sites, state_of},
+    terminal::somebody_is_there,
     verb::Verb,
 };
 
@@ -157,8 +157,12 @@ impl Verb for JoinArgs {
         let offered = Offered { file: &roster, roster: &joined, key: &key, identity: &identity };
         let mut standing = offered.standing()?;
         if standing == Standing::New && somebody_is_there() {
-            agree(&offered)?;
+            agree(&offered, None)?;
             standing = Standing::Agreed;
+        }
+        if standing == Standing::Agreed {
+            // It may have joined anew, with an account that names no sites yet.
+            name_sites(&offered, None)?;
         }
         if self.run {
             return self.stand_by(&offered, &key, json);

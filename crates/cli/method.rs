@@ -39,7 +39,7 @@ pub(crate) struct What {
     pub k: Option<Clusters>,
     /// No noise: totals are exact, and rows may be inferred from them
     ///
-    /// The operator of every site has to agree to this very plan (`veilsum plan agree`).
+    /// The operator of every site has to agree to this very plan (`veilsum agree plan.toml`).
     #[arg(long, conflicts_with = "rho")]
     pub exact: bool,
     /// Noise of a run, as rho (zCDP) while two sites keep theirs secret; every site's account is charged twice as much [default: 0.25]
@@ -413,8 +413,7 @@ mod tests {
             "min_sites=8",
             "threshold=8",
             "colluders=1",
-            "block_size=5",
-            "on_loss=block",
+            "sites=any",
             "slots=33",
             "max_rows=77",
             "min_total_rows=99",
@@ -467,7 +466,7 @@ mod tests {
             ),
             (&["category_weight=heavy"], "a number, or one for each column"),
             (&["category_weight.d=1"], "no such column of its kind"),
-            (&["on_loss=wait"], "--set on_loss=wait: "),
+            (&["sites=some"], "--set sites=some: "),
         ] {
             let line: Vec<String> = words.iter().map(|word| format!("--set={word}")).collect();
             let failure = plan(&line.iter().map(String::as_str).collect::<Vec<_>>()).expect_err("refused");

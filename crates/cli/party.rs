@@ -10,16 +10,21 @@ use std::{
 use clap::Args;
 use veilsum_node::{
     carrier::{self, Address, Carrier, Transport},
-    documents::{self, Federation, HANDED, Handed, Offered, RowsFrom, SitePolicy, load_identity, policy_of},
+    documents::{
+        self, Federation, Fingerprint, HANDED, Handed, Offered, RowsFrom, SitePolicy, Standing, load_identity,
+        policy_of,
+    },
     error::{Code, Failure},
-    files, report,
+    files,
+    release::Data,
+    report,
     role::{
         config::{Party, WITHOUT_END},
         progress::Watcher,
         server::OnLoss,
         stop,
     },
-    store::ledger,
+    store::{Ledger, ledger},
     table::RowRules,
 };
 use veilsum_proto::{
@@ -27,9 +32,10 @@ use veilsum_proto::{
     identity::Identity,
     plan::Terms,
     roster::{Member, PartyId},
+    suite::Hash,
 };
 
-use crate::terminal::agree;
+use crate::terminal::ask;
 
 /// What every role needs to know.
 #[derive(Args, Debug, Clone)]
@@ -211,6 +217,42 @@ pub(super) fn own_identity(key: &Path, state: &Path) -> Result<(Identity, String
     })
 }
 
+/// Lets this roster pass if it was agreed to, and asks for its words on a terminal if it is a federation's first one. `state` is where a
+/// site's account is, if not where it usually is.
+///
+/// # Errors
+/// As [`Offered::passes`] and [`accept`].
+pub(crate) fn agree(offered: &Offered<'_>, state: Option<&PathBuf>) -> Result<(), Failure> {
+    if offered.standing()? == Standing::New { accept(offered, &ask(offered)?, state) } else { offered.passes() }
+}
+
+/// Keeps a roster with the words that were heard. A site's account names its sites from then on, which is the agreement to totals over
+/// them ([POL-10]).
+///
+/// # Errors
+/// A [`Failure`] where the words are another's, nobody can agree to the roster, or it cannot be written.
+pub(crate) fn accept(offered: &Offered<'_>, heard: &Fingerprint, state: Option<&PathBuf>) -> Result<(), Failure> {
+    offered.agree(heard)?;
+    name_sites(offered, state)
+}
+
+/// Notes in a site's account that its operator accepted the sites of a roster; other parties have no account.
+///
+/// # Errors
+/// A [`Failure`] where it cannot be written.
+pub(crate) fn name_sites(offered: &Offered<'_>, state: Option<&PathBuf>) -> Result<(), Failure> {
+    if !matches!(offered.whoami()?, PartyId::Site(_)) {
+        return Ok(());
+    }
+    let (folder, site) = (state_of(offered.key, state)?, policy_of(None, Some(offered.key))?.0);
+    let identity = Arc::new(own_identity(offered.key, &folder)?.0);
+    if site.state.is_some() && state.is_none() {
+        Ledger::take_over(&folder, identity.clone())?;
+    }
+    let data = Data { name: site.data, table: None };
+    Ok(Ledger::open(&folder, identity, data, Hash::default())?.accept(offered.roster)?)
+}
+
 /// A key file: as told, else the only one in the folder of `document`.
 ///
 /// # Errors
@@ -262,9 +304,14 @@ impl Documents {
     }
 
     /// Asks whether this party agreed to the roster. Nothing is resolved or dialled before.
-    pub(super) fn agree(&self, federation: &Federation, identity: &Identity) -> Result<(), Failure> {
+    pub(super) fn agree(
+        &self,
+        federation: &Federation,
+        identity: &Identity,
+        state: Option<&PathBuf>,
+    ) -> Result<(), Failure> {
         let key = self.key()?;
-        agree(&Offered { file: &self.roster, roster: &federation.roster, key: &key, identity })
+        agree(&Offered { file: &self.roster, roster: &federation.roster, key: &key, identity }, state)
     }
 }
 

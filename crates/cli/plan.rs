@@ -1,4 +1,4 @@
-//! `veilsum plan`: new, check, agree, propose, privacy, stop. `new` makes and signs plans, and `say` says what one means.
+//! `veilsum plan`: new, check, propose, privacy, stop. `new` makes and signs plans, and `say` says what one means.
 
 use clap::{Args, Subcommand};
 
@@ -9,14 +9,13 @@ use crate::{
 };
 use veilsum_node::error::Failure;
 
-mod agree;
 mod new;
 mod say;
 
 pub(crate) use new::{NewArgs, made};
 pub(crate) use say::{ReadArgs, to_text};
 
-/// Say what is computed: new, check, agree, propose, privacy, stop
+/// Say what is computed: new, check, propose, privacy, stop
 #[derive(Args, Debug)]
 pub(crate) struct PlanArgs {
     /// What to do with it
@@ -31,8 +30,6 @@ pub(crate) enum PlanCommand {
     New(Box<NewArgs>),
     /// Say what a verified plan means: thresholds, precision, bytes, warnings; --sign signs one that was changed by hand
     Check(new::CheckArgs),
-    /// Agree, for a site, to a plan without noise: it shows what the plan asks and what may follow
-    Agree(agree::AgreeArgs),
     /// Ask every party what it would answer to the plan, before any key is exchanged, and begin the run
     Propose(ProposeArgs),
     /// End the run that goes on for everybody; what is out so far is the result
@@ -49,7 +46,6 @@ impl Verb for PlanArgs {
     fn run(&self, json: bool) -> Result<(), Failure> {
         match &self.command {
             PlanCommand::New(a) => new::new(a, json),
-            PlanCommand::Agree(a) => agree::agree(a, json),
             PlanCommand::Propose(a) => propose(a, json),
             PlanCommand::Stop(a) => stop(a, json),
             PlanCommand::Check(a) => new::check(a, json),

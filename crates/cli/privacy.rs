@@ -286,7 +286,7 @@ impl Report {
             "A site is lost: the run waits for it, goes on without its whole block, or ends with the totals that are out.",
             "A party breaks a rule of the protocol: it is named where that can be known.",
             "A key or a machine is stolen: tell the coordinator and the other sites at once. What can be read there stands under “Seizure” below.",
-            "Rows have to be deleted: the site removes them and declares it (`veilsum ledger changed`). What earlier totals say stays said.",
+            "Rows have to be deleted: the site removes them from its file. What earlier totals say stays said.",
         ]);
         text.paragraph(&format!("Who is told, by whom, within which time: {BLANK}"));
     }

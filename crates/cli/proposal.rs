@@ -9,12 +9,12 @@ use std::{
 use veilsum_node::{
     documents::{self, Federation, Offered, Pinned, PlanAnswer, RowsFrom, SitePolicy, policy_of},
     error::{Code, Failure},
-    release::{Account, Known, Yes, judge},
+    release::{Verdict, judge},
     role::standby::{Looking, Opinion},
     store::{Ledger, ledger},
     table,
 };
-use veilsum_proto::{Error, identity::Identity, roster::Roster, suite::hash};
+use veilsum_proto::{identity::Identity, roster::Roster, suite::hash};
 
 use crate::party::Own;
 
@@ -93,30 +93,19 @@ impl Judge {
         from.halt = looking.halt.clone();
         let account = Ledger::look(&self.state, &self.identity.public())?;
         let verdict = judge(federation, &site.policy, &account);
-        if verdict.is_err() {
+        if !matches!(verdict, Verdict::Yes(_)) {
             return Ok(said(verdict));
         }
         documents::keep_policy(policy_of(self.own.policy.as_deref(), Some(&self.key))?.1.as_deref(), &self.key)?;
         looking.reads();
-        self.ready(federation, &site, &from, &account)?;
+        self.ready(federation, &site, &from)?;
         Ok(said(verdict))
     }
 
-    /// Whether this site is ready: its rows can be read, and are those that it answered from before. Its operator alone is told why not.
-    fn ready(
-        &self,
-        federation: &Federation,
-        site: &SitePolicy,
-        from: &RowsFrom,
-        account: &Account,
-    ) -> Result<(), Failure> {
+    /// Whether this site is ready: its rows can be read. Its operator alone is told why not.
+    fn ready(&self, federation: &Federation, site: &SitePolicy, from: &RowsFrom) -> Result<(), Failure> {
         let loaded = documents::load_rows(federation, from)?;
-        site.has_room(loaded.rows_asked(federation))?;
-        let origin = loaded.origin;
-        match account.recognises(&origin, &self.identity) {
-            Known::Same(_) => Ok(()),
-            other => Err(other.refusal()),
-        }
+        site.has_room(loaded.rows_asked(federation))
     }
 
     /// A roster, as this party is about to use it.
@@ -126,14 +115,18 @@ impl Judge {
 }
 
 /// What the door says to a whole plan, for the coordinator and in words for this party's operator.
-fn said(verdict: Result<Yes, Error>) -> Opinion {
-    match verdict {
-        Ok(yes) => Opinion { answer: PlanAnswer::Would { runs: yes.runs }, words: format!("Yes: {yes}") },
-        Err(refused) => Opinion {
-            answer: PlanAnswer::refusal(&refused),
-            words: format!("No: this site does not answer this plan: {refused}"),
-        },
-    }
+fn said(verdict: Verdict) -> Opinion {
+    let (answer, words) = match verdict {
+        Verdict::Yes(yes) => (PlanAnswer::Would { runs: yes.runs }, format!("Yes: {yes}")),
+        Verdict::No(why) => (PlanAnswer::refusal(&why), format!("No: this site does not answer this plan: {why}")),
+        Verdict::NeedsAgreement(needs) => {
+            let why: Vec<String> = needs.iter().map(|needs| format!("\n  {needs}")).collect();
+            let words =
+                format!("Not yet: this plan waits for your agreement (veilsum agree plan.toml):{}", why.concat());
+            (PlanAnswer::NeedsAgreement, words)
+        }
+    };
+    Opinion { answer, words }
 }
 
 fn no(answer: PlanAnswer, failure: &Failure) -> Opinion {
@@ -197,6 +190,11 @@ mod tests {
         let roster = Roster::clone(&of(&works()[0].0, 64).roster);
         write_roster(&judge.roster, &roster.clone().sign(&ids[0]).expect("signed")).expect("a roster");
         Pinned::change(&judge.key, |pinned| pinned.roster = Some(roster.clone())).expect("agreed");
+        let rows = veilsum_node::release::Data { name: "rows".into(), table: None };
+        let mut ledger = Ledger::open(&judge.state, ids[2].clone(), rows, veilsum_proto::suite::Hash::default())
+            .expect("an account");
+        ledger.accept(&roster).expect("a note");
+        drop(ledger);
         let usual: String = (0..40).map(|i| format!("{},0.5\n", f64::from(i) / 50.0)).collect();
         let tables = ["", "0.1,0.9\n", &usual, "7,-1e300\n0.5,0.5\n", ",\nabc,0.1\n0.3\n", "0,0\n0,0\n"];
         let mut said = BTreeSet::new();

@@ -9,7 +9,7 @@ use std::{
 use clap::Args;
 use serde_json::json;
 use veilsum_node::{
-    cost::{counted, some_of},
+    cost::{counted, some_of, which_sites},
     documents::{self, Federation, GuestList, PlanAnswer, Stage},
     error::{Code, Failure},
     role::{server, service},
@@ -33,9 +33,7 @@ pub(crate) struct ProposeArgs {
     /// Begin the run, if nobody refuses
     #[arg(long)]
     pub start: bool,
-    /// Sites that the run goes without: they are not asked
-    ///
-    /// Sites that have answered from the same rows together with one of them do not answer without it [REL-5].
+    /// Sites that the run goes without: they are not asked. Of a plan over any sites (sites=any)
     #[arg(long, value_name = "SITE", num_args = 1..)]
     pub without: Vec<String>,
     /// Seconds to wait for parties that have not answered
@@ -138,7 +136,7 @@ pub(crate) fn propose(args: &ProposeArgs, json: bool) -> Result<(), Failure> {
         thread::sleep(LOOK);
     };
     let mut shown = told(&lines);
-    shown += &later(&federation);
+    shown += &format!("{}\n", which_sites(&federation));
     let mut value = json!({
         "plan": federation.terms.hash().to_string(),
         "answers": lines.iter().map(|line| json!({ "party": line.party, "answer": line.answer,
@@ -216,7 +214,7 @@ fn enough(args: &ProposeArgs, federation: &Federation) -> Result<(), Failure> {
             "see the names: veilsum verify roster.toml",
         ));
     }
-    let (left, least) = (sites.len() - args.without.len(), usize::from(federation.terms.min_cohort));
+    let (left, least) = (sites.len() - args.without.len(), federation.terms.least(sites.len()));
     if left < least {
         return Err(Failure::input(
             format!("{} would be left, and every total of this plan covers {least} at least", counted(left, "site")),
@@ -237,18 +235,4 @@ fn lines(args: &ProposeArgs, federation: &Federation) -> Result<Vec<Line>, Failu
         Line { party: member.name.clone(), answer: said.map(|said| said.answer.clone()) }
     };
     Ok(sites.chain([&federation.roster.intermediary]).map(line).collect())
-}
-
-/// What it means to let a site in after this run ([REL-5]).
-fn later(federation: &Federation) -> String {
-    let (terms, sites) = (&federation.terms, federation.roster.sites.len());
-    let colluders = terms.colluders_of(sites);
-    let least = match terms.block_size {
-        1 => return "A site that joins after this run answers from then on, in a block by itself.\n".into(),
-        size => usize::from(size).max(2 + colluders.max(1)),
-    };
-    format!(
-        "After this run these sites answer from these rows together. A site that joins later is in no total with them before there are \
-         {least} new ones, or before all declare other rows (`veilsum ledger separate`).\n"
-    )
 }

@@ -45,14 +45,6 @@ pub(crate) enum CategoryWeight {
     Of(BTreeMap<String, f64>),
 }
 
-/// What the blocks of a plan are for.
-#[derive(Deserialize, Clone, Copy, PartialEq, Eq, Debug)]
-#[serde(rename_all = "snake_case")]
-pub(crate) enum OnLoss {
-    /// Three of them: a run goes on without one.
-    Block,
-}
-
 /// Settings about clusters, which a description has none of.
 const OF_CLUSTERS: [&str; 10] =
     ["m", "restarts", "init", "indices", "local_k", "choose", "elbow", "judge", "db_p", "db_q"];
@@ -73,11 +65,6 @@ impl Settings {
         let settings = Settings { words: words.to_vec(), values };
         if let Some(key) = settings.values.keys().find(|key| known().all(|(known, _)| known != *key)) {
             return Err(settings.wrong(key, ""));
-        }
-        let own = ["block_size", "threshold", "colluders"];
-        if settings.has("on_loss") && own.iter().any(|key| settings.has(key)) {
-            let what = "on_loss=block sets block_size, threshold and colluders itself";
-            return Err(Failure::usage(what, "leave on_loss out, or the others"));
         }
         Ok(settings)
     }
@@ -198,7 +185,7 @@ mod tests {
 
     #[test]
     fn every_setting_fits_a_line_of_the_help() {
-        assert_eq!(known().count(), 41);
+        assert_eq!(known().count(), 40);
         for (key, says) in known() {
             assert!(says.chars().count() <= 78, "{key}: {says}");
         }
@@ -221,7 +208,6 @@ mod tests {
             (&["max_round=3"][..], "next: set max_rounds, m, "),
             (&["m"], "--set m: "),
             (&["m=1", "m=2"], "--set m=2: duplicate key"),
-            (&["on_loss=block", "threshold=3"], "on_loss=block sets"),
         ] {
             let Failure { code, message, advice, .. } = read(words).expect_err("refused");
             let told = format!("{message}\nnext: {advice}");

@@ -3,17 +3,9 @@
 use std::io::{self, BufRead, IsTerminal, Write};
 
 use veilsum_node::{
-    documents::{Fingerprint, Offered, Standing, WORDS},
+    documents::{Fingerprint, Offered, WORDS},
     error::{Code, Failure},
 };
-
-/// Lets this roster pass if it was agreed to, and asks for its words on a terminal if it is a federation's first one.
-///
-/// # Errors
-/// As [`Offered::passes`] and [`Offered::agree`].
-pub(crate) fn agree(offered: &Offered<'_>) -> Result<(), Failure> {
-    if offered.standing()? == Standing::New { offered.agree(&ask(offered)?) } else { offered.passes() }
-}
 
 /// Whether somebody sits at a terminal who can be asked.
 pub(crate) fn somebody_is_there() -> bool {

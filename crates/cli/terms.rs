@@ -9,12 +9,12 @@ use veilsum_node::{
 };
 use veilsum_proto::{
     identity::Identity,
-    plan::Terms,
+    plan::{Sites, Terms},
     policy::DEFAULT_MAX_ROWS,
     roster::{Member, Roster},
 };
 
-use crate::{method::Choices, settings::OnLoss};
+use crate::method::Choices;
 
 /// The federation that runs these choices with this roster, proved as everybody does who loads its plan.
 ///
@@ -38,7 +38,7 @@ pub(crate) fn plan(choices: &mut Choices<'_>, roster: &Roster) -> Result<(PlanSp
         min_cohort: 0,
         threshold: 0,
         colluders: 0,
-        block_size: 0,
+        sites: Sites::Same,
         slots: usual_slots(sites),
         max_rows: DEFAULT_MAX_ROWS,
         // Twenty for each cluster.
@@ -49,14 +49,6 @@ pub(crate) fn plan(choices: &mut Choices<'_>, roster: &Roster) -> Result<(PlanSp
     let (mut work, mut terms) = with_settings(work, terms, &set.values).map_err(|(key, why)| set.wrong(key, &why))?;
     choices.choose(&mut work)?;
     terms.application = work.to_bytes();
-    if set.get::<OnLoss>("on_loss")?.is_some() {
-        (terms.block_size, terms.threshold, terms.colluders) = three_blocks(sites).ok_or_else(|| {
-            let what = format!("{sites} sites are too few for a run that goes on without one of three blocks");
-            let next =
-                "leave on_loss=block out: the run then waits for a site that is lost, or is finished from what is out";
-            Failure::usage(what, next)
-        })?;
-    }
     if !set.has("min_sites") {
         let threshold = terms.threshold_of(sites, sites).map_err(|e| again(e.into()))?;
         let least = if work.sampling.is_some() { sites } else { threshold };
@@ -93,32 +85,4 @@ fn wrong(f: Failure) -> Failure {
 
 fn again(f: Failure) -> Failure {
     wrong(Failure { advice: "correct the option or setting; --help-all says what each one takes".into(), ..f })
-}
-
-/// Block size, threshold and colluding sites of a plan over three blocks that can lose any one of them: the threshold is what is
-/// left without the largest, 2t > n + c keeps it safe, and every block has two sites beside those that may collude.
-fn three_blocks(sites: usize) -> Option<(u16, u16, u16)> {
-    let (size, threshold) = (sites / 3, sites - sites.div_ceil(3));
-    let colluders = size.saturating_sub(2).min((2 * threshold).saturating_sub(sites + 1));
-    let narrow = |n: usize| u16::try_from(n).ok();
-    (sites >= 9 && colluders >= 1).then_some(())?;
-    Some((narrow(size)?, narrow(threshold)?, narrow(colluders)?))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    /// The numbers of the specification's table.
-    #[test]
-    fn plans_of_three_blocks() {
-        let of = three_blocks;
-        for n in 3..9 {
-            assert_eq!(of(n), None);
-        }
-        assert_eq!(
-            [9, 10, 20, 50, 100].map(|n| of(n).unwrap()),
-            [(3, 6, 1), (3, 6, 1), (6, 13, 4), (16, 33, 14), (33, 66, 31)]
-        );
-    }
 }

@@ -62,7 +62,7 @@ enum Kind {
 }
 
 /// Whether this is the text of a roster, whatever else may be wrong with it.
-fn is_roster(bytes: &[u8]) -> bool {
+pub(crate) fn is_roster(bytes: &[u8]) -> bool {
     bytes.windows(16).any(|part| part == b"\"veilsum-roster/")
 }
 

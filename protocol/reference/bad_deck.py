@@ -76,9 +76,9 @@ def bad_decks(drivers, written):
         ("with too low a threshold", "THR-1", lambda d: {**d, "threshold": 3}),
         ("of two entries", "POL-1", entries(lambda e: e[:2])),
         (
-            "with another version than a site signed",
+            "with another account than a site stated",
             "KEX-3",
-            entries(lambda e: replaced(e, 3, keys={**e[3]["keys"], "standing": {**none, "version": 1}})),
+            entries(lambda e: replaced(e, 3, keys={**e[3]["keys"], "standing": {**none, "account": H("an account")}})),
         ),
         (
             "with more answers than a site stated",
@@ -101,33 +101,16 @@ def bad_decks(drivers, written):
     c.change("a directory with an ML-KEM key that is none, signed by its site", "KEX-16", name, directory,
              entries(lambda e: replaced(e, 3, **none(keys_of(p, directory, 3)))))  # fmt: skip
 
-    # its blocks
-    of = drivers["session_blocks"]
-    of_blocks = of.find(0, "Directory")
-    for why, rule, blocks in [
-        ("with an empty block", "REL-1", [[], [0, 1, 2], [3, 4, 5], [6, 7, 8]]),
-        ("with a block out of order", "REL-1", [[0, 1, 2], [4, 3, 5], [6, 7, 8]]),
-        ("with a block of one site twice", "REL-1", [[0, 1, 2], [3, 3, 4, 5], [6, 7, 8]]),
-        ("with a block of a site that is not in it", "REL-1", [[0, 1, 2], [3, 4, 5], [6, 7, 8, 9]]),
-        ("with a site in two blocks", "REL-1", [[0, 1, 2], [2, 3, 4, 5], [6, 7, 8]]),
-        ("with a site in no block", "REL-1", [[0, 1, 2], [3, 4, 5], [6, 7]]),
-        ("without blocks", "REL-1", []),
-        ("with a block that lacks a site of it", "REL-2", [[0, 1], [2, 3, 4, 5], [6, 7, 8]]),
-        ("with another site in a block", "REL-2", [[0, 1, 2, 3], [4, 5, 6, 7, 8]]),
-        ("with one block of all", "REL-2", [[0, 1, 2, 3, 4, 5, 6, 7, 8]]),
-    ]:
-        c.change(f"a directory {why}", rule, "session_blocks", of_blocks, lambda d: {**d, "blocks": blocks})
-    for why, blocks in [
-        ("blocks in another order", [[6, 7, 8], [3, 4, 5], [0, 1, 2]]),
-        ("those who state none arranged otherwise", [[0, 1, 2], [3, 5, 7], [4, 6, 8]]),
-        ("another's block that is too small for its reader's own liking", [[0, 1, 2], [3, 4, 5, 6, 7], [8]]),
-    ]:
-        c.change(f"a directory with {why}: accepted", "REL-1", "session_blocks", of_blocks,
-                 lambda d: {**d, "blocks": blocks}, sound=True)  # fmt: skip
-    small = drivers["session_burned"].find(0, "Directory")
-    for blocks in ([[0], [1, 2, 3, 4]], [[0, 1], [2, 3, 4]]):
-        c.change(f"a directory with a block of {len(blocks[0])} where three is the least", "REL-3", "session_burned", small,
-                 lambda d: {**d, "blocks": blocks})  # fmt: skip
+    # accounts
+    for why, account in [("the account of two sites", H("an account")), ("another's key as an account", world.roster["sites"][1]["key"])]:
+        stating = signed_keys(world, data[8:40], 3, lambda k: {**k, "standing": {**k["standing"], "account": account}})
+        also = signed_keys(world, data[8:40], 2, lambda k: {**k, "standing": {**k["standing"], "account": account}})
+
+        def edit(e):
+            e = replaced(e, 3, **stating(keys_of(p, directory, 3)))
+            return replaced(e, 2, **also(keys_of(p, directory, 2))) if account == H("an account") else e
+
+        c.change(f"a directory with {why}", "KEX-5", name, directory, entries(edit))
 
     # the certificate
     def proofs(edit):
@@ -229,8 +212,10 @@ def bad_decks(drivers, written):
              lambda k: {**k, "kem_key": first["kem_key"]}, signer=3)  # fmt: skip
     c.change("an ML-KEM key that is none", "KEX-16", name, keys[1],
              lambda k: {**k, "kem_key": coefficient(k["kem_key"], 1, 4095)}, signer=3)  # fmt: skip
-    tag = frames.message("AdvertiseKeys", first)[:-5] + b"\2" + bytes(36)
-    c.change("keys with a block that is neither there nor not", "ENC-1", name, keys[1], lambda _: tag, signer=3)
+    c.change("keys with another's account", "KEX-5", name, keys[1], lambda k: {
+        **k, "standing": {**k["standing"], "account": world.roster["sites"][0]["key"]}}, signer=3)  # fmt: skip
+    tag = frames.message("AdvertiseKeys", first)[:-41] + b"\2" + bytes(40)
+    c.change("keys with an account that is neither there nor not", "ENC-1", name, keys[1], lambda _: tag, signer=3)
     c.change("keys signed by another", "FRM-4", name, keys[1], None, signer=4)
     again = resigned(p, keys[1], lambda k: {**k, "commitments": H("x")}, 3)
     c.add("keys twice, and different", "KEX-13", name, keys[2], (hub, "frame", 1, again))
@@ -320,7 +305,7 @@ def certificate_for(p, directory, value, signers, ciphertexts):
 
 
 def without_site_4(directory):
-    return {"threshold": 3, "entries": directory["entries"][:4], "blocks": directory["blocks"][:4]}
+    return {"threshold": 3, "entries": directory["entries"][:4]}
 
 
 def dropped_certificate(p, directory):

@@ -75,15 +75,6 @@ def journals(drivers, written):
     ctx, hub = frames.round_context(q.world.session, directory, other), q.world.identities[0]
     other = frames.make(hub, q.world.session, "Ask", ctx, frames.message("Ask", other))
     case("after a refusal: as if another total had been opened", "session_3", 0, replaced, ("frame", other), rule="OPN-7")  # fmt: skip
-    b = drivers["session_burned"]
-    burn, undoes, again = (b.find(0, kind) for kind in ("Burn", "BurnCertificate", "Ask"))
-    promised = entries_of(b, 0, burn + 1)
-    follows = [("frame", b.frame(i)) for i in (again, burn, undoes)]
-    case("after it burned a slot: no answer, the promise again, and what shows it", "session_burned", 0, promised, *follows)
-    slot = journal.entry("burned", context=b.frame(burn)[8:40], deck=0, slot=0)
-    case("after it burned a slot before its answer", "session_burned", 0, [promised[0], slot], *follows)
-    case("a burned slot that the deck does not have", "session_burned", 0,
-         [promised[0], journal.entry("burned", context=b.frame(burn)[8:40], deck=0, slot=2)], rule="JRN-2")  # fmt: skip
     q = drivers["session_counted"]
     alive, cert = q.find(0, "Survivors"), q.find(0, "Certificate")
     case("after it signed that nobody is missing, for the intermediary", "session_counted", 0, entries_of(q, 0, alive + 1),
@@ -101,12 +92,9 @@ def journals(drivers, written):
         kind, old = decode(journal.ENTRY, entry, 1 << 24)
         return encode(journal.ENTRY, (kind, {**old, **fields}))
 
-    first, seeds, held, blocks = (
-        decode(journal.ENTRY, deck, 1 << 24)[1][field] for field in ("first", "seeds", "held", "blocks")
-    )
-    asked, released = (decode(journal.ENTRY, e, 1 << 24)[1]["context"] for e in (masked, freed))
+    first, seeds, held = (decode(journal.ENTRY, deck, 1 << 24)[1][field] for field in ("first", "seeds", "held"))
     for why, entries in [
-        ("a damaged entry", [deck[:-1]]), ("an unknown entry", [b"\6\0\0\0"]),
+        ("a damaged entry", [deck[:-1]]), ("an unknown entry", [b"\5\0\0\0"]),
         ("a deck of another session", [entries_of(other, 0, other.find(0, "DeliverShares") + 1)[0]]), ("a deck twice", [deck, deck]),
         ("two runs", [deck, changed(deck, run=H("r"), index=1)]), ("a round without its deck", [masked]),
         ("a slot again", [deck, masked, masked]), ("a signature of no round", [deck, signed]),
@@ -119,11 +107,6 @@ def journals(drivers, written):
         ("lists of different lengths", [changed(deck, held=[*held[:-1], held[-1][:4]])]),
         ("a digest of commitments too few", [changed(deck, slot_commitments=[H("d")] * 7)]),
         ("a pair secret too few", [changed(deck, pairs=[bytes(32)] * 4)]),
-        ("a version too many", [changed(deck, blocks=[{**blocks[0], "versions": [0, 0]}, *blocks[1:]])]),
-        ("a burned slot without its deck", [journal.entry("burned", context=asked, deck=0, slot=first)]),
-        ("a burned slot again", [deck, masked, journal.entry("burned", context=H("c"), deck=0, slot=first)]),
-        ("a burned slot after the release", [*before, journal.entry("burned", context=released, deck=0, slot=first)]),
-        ("a signature in a burned slot", [deck, masked, journal.entry("burned", context=asked, deck=0, slot=first), signed]),
         ("a round in a closed slot", [changed(deck, first=first + 1, seeds=seeds[1:], held=held[1:]), masked]),
         ("shares of a closed slot", [changed(deck, first=first + 1, seeds=seeds[1:])]),
         ("two rounds", [deck, masked, changed(masked, slot=first + 1)]),

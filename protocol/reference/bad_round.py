@@ -85,8 +85,7 @@ def bad_rounds(drivers, written):
     stale = 0, "frame", stale_certificate(q)
     c.add("a certificate for a larger set than this site signed last", "UNM-2", "session_7", smaller, stale)
 
-    whole_blocks(c, drivers["session_blocks"])
-    burned_slots(c, drivers["session_burned"])
+    over_all_of_them(c, drivers["session_same"])
     towards_the_intermediary(c, drivers["session_counted"])
 
     # at the aggregator
@@ -134,14 +133,8 @@ def bad_rounds(drivers, written):
     c.add("two wrong shares where one can be corrected: no total", "UNM-6", name, start,
           right[0], wrong(1), wrong(3), right[2], right[4])  # fmt: skip
     inputs = {s: (hub, "frame", s, p.frame(p.find(hub, "MaskedInput", sender=s))) for s in (2, 3, 4)}
-    promises = {
-        s: (hub, "frame", s, frames.make(world.identities[s + 2], world.session, "Burned", p.frame(first)[8:40], b""))
-        for s in inputs
-    }
-    c.add("two sites gone before their inputs: fewer than t, so the slot is burned and asked anew in another deck", "SUR-3",
-          name, first, *((hub, "gone", s) for s in (0, 1)), *inputs.values(), *promises.values(), sound=True)  # fmt: skip
-    c.add("three sites gone before their inputs: fewer than t, and too few to burn the slot", "SUR-3", name, first,
-          *((hub, "gone", s) for s in (0, 1, 4)), inputs[2], inputs[3], promises[2], promises[3])  # fmt: skip
+    c.add("two sites gone before their inputs: fewer than t", "SUR-3",
+          name, first, *((hub, "gone", s) for s in (0, 1)), *inputs.values())  # fmt: skip
     c.add("two sites gone before their shares: no total", "UNM-5", name, start,
           right[0], right[2], *((hub, "gone", s) for s in (1, 3, 4)))  # fmt: skip
     asked = frames.make(world.identities[3], world.session, "Refusal", p.frame(first)[8:40],
@@ -183,81 +176,24 @@ def bad_rounds(drivers, written):
     return c.cases
 
 
-def whole_blocks(c, p):
-    """[REL-4], and the certificate that undoes what a site sent ([REL-6])."""
-    name = "session_blocks"
-    ask = p.find(0, "Ask")
+def over_all_of_them(c, p):
+    """[POL-1], [SUR-3]: a total over all sites of the roster alone."""
+    name, hub = "session_same", "aggregator"
+    ask, alive = p.find(0, "Ask"), p.find(0, "Survivors")
     directory = p.before[ask].sites[0].decks[0].hash
-    for why, cohort in [("its reader's block", [0, 1, 3, 4, 5, 6, 7, 8]), ("another block", [0, 1, 2, 3, 4, 5, 6, 7])]:
-        c.change(f"a question to a cohort that cuts {why}", "REL-4", name, ask, lambda a: {**a, "cohort": cohort},
-                 context=lambda session, a: frames.round_context(session, directory, a))  # fmt: skip
-    alive = p.find(0, "Survivors")
-    for why, gone in [("its reader's block", 2), ("another block", 8)]:
-        c.change(f"survivors that cut {why}", "REL-4", name, alive, lambda v: {
-            k: [x for s, x in zip(v["alive"], v[k]) if s != gone] for k in v})  # fmt: skip
-    shown = p.find(3, "Certificate")
-    for why, edit in [
-        ("with a signature too few", lambda v: {**v, "signers": v["signers"][:5], "proofs": v["proofs"][:5]}),
-        ("with another's proof", lambda v: {**v, "proofs": [v["proofs"][1], *v["proofs"][1:]]}),
-        ("with a signer who is not in it", lambda v: {**v, "signers": [0, 1, 2, 3, 7, 8]}),
-        ("with its reader in it", lambda v: {**v, "alive": [0, 1, 2, 3, 6, 7, 8]}),
-        ("out of order", lambda v: {**v, "alive": [1, 0, 2, 6, 7, 8]}),
-        ("of a site that was not asked", lambda v: {**v, "alive": [0, 1, 2, 6, 7, 8, 9]}),
-    ]:
-        c.change(f"a certificate for those who are left out, {why}", "UNM-2", name, shown, edit)
-    c.change("a certificate of another round that leaves its reader out: ignored", "FRM-7", name, shown, None,
-             context=H("x"), sound=True)  # fmt: skip
-    c.change("a certificate of another round with its reader in it", "FRM-7", name, shown,
-             lambda v: {**v, "alive": [0, 1, 2, 3, 6, 7, 8]}, context=H("x"))  # fmt: skip
-    undoes, third = (3, "frame", p.frame(shown)), (3, "frame", p.frame(p.find(0, "Survivors", 1)))
-    c.add("a certificate that leaves its reader out, twice: told once, and no survivors after it", "REL-6", name, shown,
-          undoes, undoes, third)  # fmt: skip
-
-
-def burned_slots(c, p):
-    """[REL-6]."""
-    name, hub = "session_burned", "aggregator"
-    burn, certificate = p.find(0, "Burn"), p.find(0, "BurnCertificate")
-    ctx, world = p.frame(burn)[8:40], p.world
-    c.change("a request to burn a slot that says something", "ENC-1", name, burn, lambda _: b"\0")
-    c.change("a request to burn a slot of another round", "FRM-7", name, burn, None, context=H("x"))
-    asked, burns = (0, "frame", p.frame(p.find(0, "Ask"))), (0, "frame", p.frame(burn))
-    c.add("a request to burn a slot again: the same bytes", "RND-7", name, burn, burns, burns, sound=True)
-    contribute = next(i for i, s in enumerate(p.steps) if s["at"] == 0 and "contribute" in s["in"])
-    words = words_of(p.steps[contribute]["in"]["contribute"])
-    c.add("a slot burned before the answer, which then stays here", "REL-6", name, contribute,
-          burns, (0, "contribute", words), asked, sound=True)  # fmt: skip
-    survivors = frames.message("Survivors", {"alive": [0, 1, 2, 3, 4], "inputs": []})
-    survivors = 0, "frame", frames.make(world.hub, world.session, "Survivors", ctx, survivors)
-    c.add("survivors of a burned slot", "REL-6", name, burn + 1, survivors)
-    for why, edit in [
-        ("with a promise too few", lambda v: {k: v[k][:2] for k in v}),
-        ("with a promise twice", lambda v: {k: [v[k][0], *v[k][:3]] for k in v}),
-        ("with another's promise", lambda v: {**v, "proofs": [v["proofs"][1], *v["proofs"][1:]]}),
-        ("with a proof too few", lambda v: {**v, "proofs": v["proofs"][:3]}),
-        ("with the promise of a stranger", lambda v: {**v, "signers": [0, 1, 2, 9]}),
-        ("of nobody", lambda v: {"signers": [], "proofs": []}),
-    ]:
-        c.change(f"a certificate of a burned slot {why}", "REL-6", name, certificate, edit)
-    c.change("a certificate of a burned slot with as many promises as it needs", "REL-6", name, certificate,
-             lambda v: {k: v[k][:3] for k in v}, sound=True)  # fmt: skip
-    c.change("a certificate of a burned slot of another round: ignored", "REL-6", name, certificate, None,
-             context=H("x"), sound=True)  # fmt: skip
-    shown = 0, "frame", p.frame(certificate)
-    c.add("a certificate of a burned slot twice: told once", "REL-6", name, certificate, shown, shown, sound=True)
-    c.add("a certificate of a burned slot before this site was asked to", "REL-6", name, burn, shown, burns, sound=True)
-    released = p.find(0, "Survivors")
-    late = frames.make(world.hub, world.session, "Burn", p.frame(released)[8:40], b"")
-    c.add("a slot to be burned after the release", "REL-6", name, released + 1, (0, "frame", late))
-    promise = p.find(hub, "Burned", sender=0)
-    c.change("a promise that says something", "ENC-1", name, promise, lambda _: b"\0", signer=2)
-    c.add("two sites gone before they promised: too few, and the run ends", "REL-4", name, promise,
-          (hub, "gone", 0), (hub, "gone", 1),
-          *((hub, "frame", s, p.frame(p.find(hub, "Burned", sender=s))) for s in (2, 3)))  # fmt: skip
+    c.change("a question to all but one, where a total is over all of them", "POL-1", name, ask,
+             lambda a: {**a, "cohort": [0, 1, 2]},
+             context=lambda session, a: frames.round_context(session, directory, a))  # fmt: skip
+    c.change("survivors without one, where a total is over all of them", "SUR-3", name, alive,
+             lambda v: {k: v[k][:3] for k in v})  # fmt: skip
+    c.change("a directory without one, where a total is over all of them", "POL-1", name, p.find(0, "Directory"),
+             lambda d: {**d, "entries": d["entries"][:3]})  # fmt: skip
+    c.add("a site gone after its keys, where a total is over all of them", "POL-1", name,
+          p.find(hub, "AcceptDirectory", sender=3), (hub, "gone", 3))  # fmt: skip
 
 
 def towards_the_intermediary(c, p):
-    """[REL-8]."""
+    """[UNM-1]."""
     name, ctx = "session_counted", p.frame(p.find(0, "Survivors"))[8:40]
     alive, cert = p.find(0, "Survivors"), p.find(0, "Certificate")
     c.add("the intermediary's certificate before its survivors", "UNM-2", name, alive, (0, "frame", p.frame(cert)))

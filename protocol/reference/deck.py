@@ -9,10 +9,9 @@ up (64 each), then the noise secret (32).
 import frames
 import kem
 import masks
-import release
 import shamir
 from codec import HASH, List, Refused, encode
-from documents import least_in_block, least_in_new_block, site_threshold, threshold
+from documents import plan_least, site_threshold, threshold
 from suite import H, derive, dh, dh_public, le16, seal, unseal
 
 
@@ -57,9 +56,9 @@ def no_twins(keys):
     return len(set(every)) == len(every)
 
 
-def standings(env, entries):
-    """What the sites of a directory state."""
-    return [{"site": e["site"], "key": env.key_of(e["site"]), "standing": e["keys"]["standing"]} for e in entries]
+def known_by(env, site, keys):
+    """What a member is known by: its account, else its key."""
+    return keys["standing"]["account"] or env.key_of(site)
 
 
 class SiteDeck:
@@ -78,7 +77,7 @@ class SiteDeck:
         }  # fmt: skip
 
     def take_directory(self, directory, draws):
-        """[KEX-3], [KEX-5], [THR-1], [KEX-16], [REL-1] to [REL-3], then [KEX-17]: the message AcceptDirectory."""
+        """[KEX-3], [KEX-5], [THR-1], [KEX-16], then [KEX-17]: the message AcceptDirectory."""
         env, entries = self.env, directory["entries"]
         sites = [e["site"] for e in entries]
         if sites != sorted(set(sites)):
@@ -94,12 +93,10 @@ class SiteDeck:
             kem.check_key(e["keys"]["kem_key"])
         if not no_twins([e["keys"] for e in entries]):
             raise Refused("KEX-5", "one key stands twice")
+        if len({known_by(env, e["site"], e["keys"]) for e in entries}) < len(entries):
+            raise Refused("KEX-5", "one account at two sites")
         if {e["site"]: e["keys"] for e in entries}.get(env.me) != self.own:
             raise Refused("KEX-3", "this site's entry is missing or changed")
-        self.blocks = release.partition(standings(env, entries), directory["blocks"])
-        own = next(b for b in self.blocks if env.me in b["sites"])
-        if len(own["sites"]) < least_in_block(env.terms, env.floor, len(env.roster["sites"])):
-            raise Refused("REL-3", "a block of too few sites")
         self.hash = frames.directory_hash(self.id, directory)
         self.members, self.entries = sites, entries
         keys = {e["site"]: e["keys"]["kem_key"] for e in entries}
@@ -183,7 +180,7 @@ class SiteDeck:
 def enough(env, n):
     """The threshold of a deck of n members, if they are enough."""
     try:
-        if n < env.terms["min_cohort"]:
+        if n < plan_least(env.terms, len(env.roster["sites"])):
             raise Refused("POL-1", "too few sites")
         return threshold(env.terms, n, len(env.roster["sites"]))
     except Refused:
@@ -195,11 +192,11 @@ class Setup:
 
     PHASES = ["AdvertiseKeys", "AcceptDirectory", "ShareKeys", "ShareAck"]
 
-    def __init__(self, env, run, index, slots, candidates, known):
-        self.env, self.index, self.slots, self.known, self.blocks = env, index, slots, known, []
+    def __init__(self, env, run, index, slots, candidates):
+        self.env, self.index, self.slots = env, index, slots
         opening = {"run": run, "index": index, "slots": slots}
         self.id = self.context = frames.deck_id(env.session, opening)
-        self.keys, self.answers, self.proofs, self.phase, self.left_out = {}, {}, {}, 0, []
+        self.keys, self.answers, self.proofs, self.phase = {}, {}, {}, 0
         self.waiting = dict.fromkeys(candidates, env.frame("OpenDeck", self.id, opening))
 
     @property
@@ -223,7 +220,7 @@ class Setup:
                 raise Refused("SHR-7", "a complaint about nobody")
             return [value["against"], sender]
         if kind == "AdvertiseKeys":
-            self.check_keys(value)
+            self.check_keys(sender, value)
             self.keys[sender] = value, proof
         elif kind == "AcceptDirectory":
             if [c["site"] for c in value["ciphertexts"]] != receivers(sender, self.members):
@@ -234,10 +231,12 @@ class Setup:
         del self.waiting[sender]
         return []
 
-    def check_keys(self, keys):
+    def check_keys(self, sender, keys):
         """[KEX-5]."""
         if not no_twins([keys, *(k for k, _ in self.keys.values())]):
             raise Refused("KEX-5", "a key that stands in the directory already")
+        if known_by(self.env, sender, keys) in [known_by(self.env, s, k) for s, (k, _) in self.keys.items()]:
+            raise Refused("KEX-5", "another's account")
         dh((1).to_bytes(32, "little"), keys["dh_key"])
         kem.check_key(keys["kem_key"])
 
@@ -252,27 +251,6 @@ class Setup:
     def entries(self):
         return [{"site": m, "keys": self.keys[m][0], "proof": self.keys[m][1]} for m in self.members]
 
-    @property
-    def stated(self):
-        """Whether a member's block was fixed before."""
-        return any(keys["standing"]["block"] is not None for keys, _ in self.keys.values())
-
-    def arrange(self):
-        """The lists of the directory's blocks. Whoever is in none is left out, and its keys dropped."""
-        env = self.env
-        least = least_in_new_block(env.terms, len(env.roster["sites"]))
-        found = release.propose(standings(env, self.entries()), self.known, env.terms["block_size"], least)
-        self.left_out = [(s, "REL-4") for s in found["incomplete"]] + [(s, "REL-3") for s in found["too_few"]]
-        for site, _ in self.left_out:
-            del self.keys[site]
-        if self.left_out:
-            try:
-                enough(env, len(self.keys))
-            except Refused:
-                raise Refused("REL-4", "too few sites in whole blocks") from None
-        self.blocks = release.partition(standings(env, self.entries()), found["blocks"])
-        return found["blocks"]
-
     def advance(self):
         """Everybody answered: the next frames. True where the deck is ready."""
         env, kind = self.env, self.PHASES[self.phase]
@@ -280,10 +258,9 @@ class Setup:
             return True
         self.phase += 1
         if kind == "AdvertiseKeys":
-            lists = self.arrange()
             self.threshold = enough(env, len(self.keys))
             entries = self.entries()
-            directory = {"threshold": self.threshold, "entries": entries, "blocks": lists}
+            directory = {"threshold": self.threshold, "entries": entries}
             self.waiting = dict.fromkeys(self.members, env.frame("Directory", self.id, directory))
             self.hash = self.context = frames.directory_hash(self.id, directory)
         elif kind == "AcceptDirectory":

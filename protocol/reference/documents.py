@@ -2,7 +2,6 @@
 
 from codec import BLOB, BOOL, HASH, NOTHING, TEXT, U16, U64, Enum, List, Raw, Refused, Struct, encode
 from identity import usable, verify
-from release import least_sites
 from suite import H
 
 MIN_SITES, MAX_SITES, MAX_SLOTS, MAX_NAME, MAX_ADDRESS, MAX_APPLICATION = 3, 1000, 256, 64, 262, 1 << 20
@@ -10,8 +9,9 @@ MIN_SITES, MAX_SITES, MAX_SLOTS, MAX_NAME, MAX_ADDRESS, MAX_APPLICATION = 3, 100
 MEMBER = Struct(name=TEXT, key=HASH, address=TEXT)
 ROSTER = Struct(name=TEXT, coordinator=MEMBER, intermediary=MEMBER, sites=List(MEMBER))
 SIGNED_ROSTER = Struct(roster=ROSTER, signature=Raw(64))
+SITES = Enum(Same=NOTHING, Any=NOTHING)
 TERMS = Struct(
-    roster=HASH, min_cohort=U16, threshold=U16, colluders=U16, block_size=U16, slots=U16, max_rows=U64,
+    roster=HASH, min_cohort=U16, threshold=U16, colluders=U16, sites=SITES, slots=U16, max_rows=U64,
     min_total_rows=U64, application=BLOB,
 )  # fmt: skip
 SIGNED_TERMS = Struct(terms=TERMS, signature=Raw(64))
@@ -73,7 +73,6 @@ def check_terms(terms, roster):
         and terms["max_rows"] != 0
         and terms["min_total_rows"] <= terms["max_rows"] * n
         and len(terms["application"]) <= MAX_APPLICATION
-        and (terms["block_size"] <= 1 or least_in_new_block(terms, n) <= terms["block_size"] <= n)
     ):
         raise Refused("PLN-2", "a number of the plan")
     threshold(terms, n, n)
@@ -97,16 +96,6 @@ def colluders(terms, sites):
     return terms["colluders"] or (sites - 1) // 3
 
 
-def least_in_new_block(terms, sites):
-    """[REL-3], for the aggregator."""
-    return least_sites(1 if terms["block_size"] == 1 else 2, colluders(terms, sites))
-
-
-def least_in_block(terms, floor, sites):
-    """[REL-3], for a site."""
-    return least_sites(floor["contributors"], supposed(terms, floor, sites))
-
-
 def supposed(terms, floor, sites):
     """The colluders that a site reckons with."""
     return max(colluders(terms, sites), floor["colluders"])
@@ -126,17 +115,22 @@ def check_threshold(n, t, c):
         raise Refused("THR-2", f"n = {n}, t = {t}, c = {c}")
 
 
-DEFAULT_FLOOR = {"min_cohort": MIN_SITES, "colluders": 0, "max_rounds": 1000, "contributors": 2}
+DEFAULT_FLOOR = {"min_cohort": MIN_SITES, "colluders": 0, "max_rounds": 1000}
 
 
-def least(terms, floor):
-    """[POL-1]."""
-    return max(terms["min_cohort"], floor["min_cohort"], MIN_SITES)
+def plan_least(terms, sites):
+    """[POL-1]: the fewest sites of a total, of those of the roster."""
+    return sites if terms["sites"][0] == "Same" else max(terms["min_cohort"], MIN_SITES)
+
+
+def least(terms, floor, sites):
+    """[POL-1], for a site."""
+    return max(plan_least(terms, sites), floor["min_cohort"])
 
 
 def site_threshold(terms, floor, n, sites):
     """What a site accepts for a directory of n entries ([THR-1])."""
-    if n < least(terms, floor):
+    if n < least(terms, floor, sites):
         raise Refused("POL-1", f"{n} sites")
     t = threshold(terms, n, sites)
     check_threshold(n, t, supposed(terms, floor, sites))

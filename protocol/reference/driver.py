@@ -7,7 +7,6 @@ import masks
 from documents import roster_hash
 from identity import Identity
 from party import Aggregator, Env, Site
-from release import block_id
 from suite import Draws, H, le16, le64
 
 
@@ -31,7 +30,7 @@ def parties(name, n, **terms):
         "sites": [member(i + 2, f"site-{i}") for i in range(n)],
     }
     usual = {
-        "roster": roster_hash(roster), "min_cohort": 3, "threshold": 0, "colluders": 0, "block_size": 0, "slots": 8,
+        "roster": roster_hash(roster), "min_cohort": 3, "threshold": 0, "colluders": 0, "sites": ("Any", {}), "slots": 8,
         "max_rows": 1000, "min_total_rows": 0, "application": b"",
     }  # fmt: skip
     return identities, roster, usual | terms
@@ -51,11 +50,10 @@ class World:
         for i in range(n):
             env = Env(self.identities[i + 2], self.roster, self.terms, i, role)
             self.sites.append(Site(env, Draws(f"{name}/site {i}")))
-        # What each site states: the sites of the block that it belongs to, and its version.
-        for i, (of, version) in (standings or {}).items():
-            block = of and block_id([self.roster["sites"][s]["key"] for s in of])
+        # What each site states: its account.
+        for i, account in (standings or {}).items():
             answered = {"number": 7 + i, "link": H("ledger link", bytes([i]))}
-            self.sites[i].standing = {"account": None, "block": block, "version": version, "answered": answered}
+            self.sites[i].standing = {"account": account, "answered": answered}
         self.queue = []
 
     def give(self, at, what, *args):

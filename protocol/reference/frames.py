@@ -28,7 +28,7 @@ OPENING = 18_874_368
 DIRECTORY, DELIVERY = 1_572_864, 18_874_368
 
 ANSWERED = Struct(number=U64, link=HASH)
-STANDING = Struct(account=Option(HASH), block=Option(HASH), version=U32, answered=ANSWERED)
+STANDING = Struct(account=Option(HASH), answered=ANSWERED)
 KEYS = Struct(dh_key=HASH, kem_key=Raw(1184), commitments=HASH, standing=STANDING)
 PROOF = Struct(rest=HASH, signature=Raw(64))
 DIRECTORY_ENTRY = Struct(site=U16, keys=KEYS, proof=PROOF)
@@ -44,7 +44,7 @@ DIGEST = Struct(digest=HASH)
 KINDS = {
     "OpenDeck": (1, SMALL, Struct(run=HASH, index=U32, slots=U16)),
     "AdvertiseKeys": (2, SMALL, KEYS),
-    "Directory": (3, DIRECTORY, Struct(threshold=U16, entries=List(DIRECTORY_ENTRY), blocks=List(List(U16)))),
+    "Directory": (3, DIRECTORY, Struct(threshold=U16, entries=List(DIRECTORY_ENTRY))),
     "AcceptDirectory": (4, DIRECTORY, Struct(ciphertexts=List(CIPHERTEXT_FOR))),
     "DirectoryCertificate": (5, DIRECTORY, Struct(proofs=List(PROOF), ciphertexts=List(CIPHERTEXT_FOR))),
     "ShareKeys": (6, BODY, Struct(commitments=List(HASH), boxes=List(SEALED_FOR))),
@@ -62,9 +62,6 @@ KINDS = {
     "Opening": (17, OPENING, Struct(
         alive=List(U16), inputs=List(OPENED_INPUT), seeds=List(HASH), others=List(HASH), checks=List(OPENED_CHECK),
         agreed=List(AGREED), low=List(U64), high=List(U16))),
-    "Burn": (18, SMALL, NOTHING),
-    "Burned": (19, SMALL, NOTHING),
-    "BurnCertificate": (20, LIST, Struct(signers=List(U16), proofs=List(PROOF))),
     "Hello": (64, SMALL, Struct(roster=HASH, plan=HASH, software=TEXT)),
     "Welcome": (65, SMALL, Struct(software=TEXT)),
     "Denied": (66, SMALL, Struct(why=TEXT)),

@@ -6,11 +6,10 @@ from codec import HASH, U16, U32, Enum, List, Option, Refused, Struct, decode, e
 from deck import SiteDeck
 from round import SiteRound, sorted_set
 
-BLOCK = Struct(id=HASH, sites=List(U16), ids=List(HASH), versions=List(U32))
 ENTRY = Enum(
     chain=Struct(context=HASH, cohort=Option(List(U16)), rounds=U32, opened=Option(HASH)),
     deck=Struct(
-        session=HASH, run=HASH, index=U32, directory=HASH, threshold=U16, members=List(U16), blocks=List(BLOCK), first=U16,
+        session=HASH, run=HASH, index=U32, directory=HASH, threshold=U16, members=List(U16), first=U16,
         pairs=List(HASH), seeds=List(HASH), held=List(List(HASH)), slot_commitments=List(HASH),
     ),
     masked=Struct(
@@ -18,7 +17,6 @@ ENTRY = Enum(
     ),
     checked=Struct(context=HASH, alive=List(U16), inputs=List(HASH)),
     released=Struct(context=HASH, alive=List(U16), inputs=List(HASH)),
-    burned=Struct(context=HASH, deck=U32, slot=U16),
 )  # fmt: skip
 
 
@@ -29,7 +27,7 @@ def entry(name, **fields):
 def deck_entry(deck):
     return entry(
         "deck", session=deck.env.session, run=deck.run, index=deck.index, directory=deck.hash,
-        threshold=deck.threshold, members=deck.members, blocks=deck.blocks, first=deck.first,
+        threshold=deck.threshold, members=deck.members, first=deck.first,
         pairs=[deck.pairs[m] for m in deck.members],
         seeds=[shamir.to_bytes(b) for b in deck.seeds[deck.first :]],
         held=[[shamir.to_bytes(deck.held[m][r]) for m in deck.members] for r in range(deck.first, len(deck.seeds))],
@@ -63,7 +61,6 @@ def deck(site, f):
     needs(f["session"] == site.env.session, "another session")
     whole = len(f["pairs"]) == n and all(len(row) == n for row in f["held"])
     whole = whole and len(f["held"]) == len(f["seeds"]) and len(f["slot_commitments"]) == slots
-    whole = whole and all(len(b["sites"]) == len(b["versions"]) for b in f["blocks"])
     needs(whole, "inner lists of different lengths")
     needs(site.run in (None, f["run"]), "two runs")
     needs(f["index"] > site.highest, "a deck twice")
@@ -75,7 +72,7 @@ def deck(site, f):
     d.seeds = [None] * first + [shamir.from_bytes(b, "JRN-2") for b in f["seeds"]]
     columns = zip(*f["held"]) if f["held"] else [()] * n
     d.held = {m: [None] * first + [shamir.from_bytes(s, "JRN-2") for s in c] for m, c in zip(d.members, columns)}
-    d.slot_commitments, d.blocks = f["slot_commitments"], f["blocks"]
+    d.slot_commitments = f["slot_commitments"]
     site.run, site.highest, site.decks[d.index] = d.run, d.index, d
 
 
@@ -85,7 +82,7 @@ def masked(site, f):
     needs(site.decks[f["deck"]].holds(f["slot"]), "a slot that is closed or none")
     r = SiteRound.__new__(SiteRound)
     r.env, r.deck, r.ctx, r.stage, r.alive = site.env, site.decks[f["deck"]], f["context"], "asked", None
-    r.inputs, r.certified, r.told = {}, {}, False
+    r.inputs, r.certified = {}, {}
     r.cohort, r.slot, r.words, r.sent = f["cohort"], f["slot"], f["words"], f["digest"]
     site.begin(r)
     site.rounds = f["rounds"]
@@ -114,16 +111,3 @@ def same_inputs(r, f):
     now = dict(zip(f["alive"], f["inputs"]))
     needs(all(r.inputs.get(s, i) == i for s, i in now.items()), "another input than before")
     r.inputs = now
-
-
-def burned(site, f):
-    r = site.round
-    if r and r.ctx == f["context"] and r.stage != "released":
-        r.stage = "burned"
-        return
-    follows = r is None and f["deck"] in site.decks and site.decks[f["deck"]].holds(f["slot"])
-    needs(follows, "a burned slot that does not follow")
-    r = SiteRound.__new__(SiteRound)
-    r.env, r.deck, r.ctx, r.stage, r.alive, r.told = site.env, site.decks[f["deck"]], f["context"], "burned", None, False
-    r.cohort, r.slot, r.words, r.sent, r.inputs, r.certified = [], f["slot"], 0, None, {}, {}
-    site.begin(r)

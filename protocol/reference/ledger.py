@@ -4,23 +4,22 @@ import json
 
 from codec import F64, HASH, NOTHING, TEXT, U8, U16, U32, U64, Enum, Int, List, Option, Struct, encode
 from identity import Identity
-from met import and_one
-from release import block_id
+from met import and_one, set_of_sites
 from suite import H, le64
 
 GIVES = ["public_keys", "acknowledgement", "sealed_shares", "masked_words", "round_seeds", "self_mask_shares", "refusal",
-         "slot_burned", "nothing", "encapsulated_secrets"]  # fmt: skip
+         "nothing", "encapsulated_secrets"]  # fmt: skip
 COST = Struct(scalars=U64, nano_rho=Option(U64))
-ANSWER = Struct(kind=TEXT, question=HASH, cost=COST, drawn=Option(HASH))
-COLUMNS = List(Struct(name=TEXT, values=HASH))
-NOTE = Enum(columns=COLUMNS, changed=COLUMNS, separate=COLUMNS, undone=NOTHING, signer=NOTHING, agreed=NOTHING,
+TABLE = Struct(rows=U64, digest=HASH)
+ANSWER = Struct(kind=TEXT, question=HASH, cost=COST, drawn=Option(HASH), table=Option(TABLE))
+NOTE = Enum(signer=NOTHING, sites=HASH, agreed=Option(TABLE),
             begun=U64, ended=NOTHING,
-            met=Struct(deck=U32, all=HASH, members=List(Struct(id=HASH, answered=Struct(number=U64, link=HASH)))))  # fmt: skip
+            met=Struct(deck=U32, all=HASH, rows=HASH, members=List(Struct(id=HASH, answered=Struct(number=U64, link=HASH)))))  # fmt: skip
 FORM = 1
 ENTRY = Struct(
     form=U8, index=U64, previous=HASH, signer=HASH, plan=HASH, session=HASH, run=HASH, deck_slot=Option(Struct(deck=U32, slot=U16)),
-    cohort=Option(HASH), discloses=Enum(**{name: NOTHING for name in GIVES}), bytes=U64, digest=HASH, data=TEXT, rows=HASH,
-    version=U32, block=Option(List(Struct(id=HASH, version=U32))), note=Option(NOTE), answer=Option(ANSWER),
+    cohort=Option(HASH), discloses=Enum(**{name: NOTHING for name in GIVES}), bytes=U64, digest=HASH, data=TEXT,
+    note=Option(NOTE), answer=Option(ANSWER),
 )  # fmt: skip
 
 
@@ -48,13 +47,12 @@ def line(entry, signature):
             return {k: plain(v) for k, v in x.items()}
         if isinstance(x, tuple):
             # A variant: its name, or with what it holds.
-            return {x[0]: plain(x[1])} if x[1] else x[0]
+            return x[0] if x[1] == {} else {x[0]: plain(x[1])}
         return [plain(v) for v in x] if isinstance(x, list) else x
 
     shown = dict(entry)
-    for name, several in [("deck_slot", lambda x: list(x.values())), ("block", lambda x: [list(m.values()) for m in x])]:
-        if shown[name] is not None:
-            shown[name] = several(shown[name])
+    if shown["deck_slot"] is not None:
+        shown["deck_slot"] = list(shown["deck_slot"].values())
     return json.dumps(plain({**shown, "signature": signature}), separators=(",", ":")) + "\n"
 
 
@@ -65,16 +63,8 @@ def answer(n):
         "question": H("question in a ledger", b"question %d" % n),
         "cost": {"scalars": 9, "nano_rho": None if exact else 2_143_325},
         "drawn": None if exact else H("cohort in a ledger", b"some keys"),
+        "table": {"rows": 120 + n, "digest": H("rows in a ledger", b"a table")} if exact else None,
     }
-
-
-def block(sites=(1, 2, 3)):
-    members = [{"id": H("an account", bytes([s])), "version": s} for s in sites]
-    return sorted(members, key=lambda m: m["id"])
-
-
-def columns(*names):
-    return [{"name": name, "values": H("values", name.encode())} for name in names]
 
 
 def met(*members):
@@ -85,17 +75,19 @@ def met(*members):
 
 
 NOTES = {
-    7: ("columns", columns("age", "dose")), 8: ("changed", columns("age")), 9: ("separate", columns("age", "dose", "weight")),
-    10: ("undone", {}), 11: ("agreed", {}), 12: ("begun", 500_000_000),
-    13: ("met", {"deck": 1, "all": H("cohort in a ledger", b"keys"), "members": met((1, 4), (2, 0), (3, 2**64 - 1))}),
+    6: ("sites", H("cohort in a ledger", b"keys")), 7: ("agreed", {"rows": 122, "digest": H("rows in a ledger", b"a table")}),
+    8: ("begun", 500_000_000),
+    9: ("met", {"deck": 1, "all": H("cohort in a ledger", b"keys"), "rows": H("rows in a ledger", b"a table"),
+              "members": met((1, 4), (2, 0), (3, 2**64 - 1))}),
+    10: ("ended", {}),
 }  # fmt: skip
-LENGTH = 14
+LENGTH = 11
 
 
 def entry(n, previous, signer):
-    gives = ["public_keys", "masked_words", "self_mask_shares", "round_seeds", "masked_words", "refusal", "slot_burned"]
-    gives = gives[n] if n < 7 else "nothing"
-    in_round = gives in ("masked_words", "round_seeds", "self_mask_shares", "slot_burned")
+    gives = ["public_keys", "masked_words", "self_mask_shares", "round_seeds", "masked_words", "refusal"]
+    gives = gives[n] if n < 6 else "nothing"
+    in_round = gives in ("masked_words", "round_seeds", "self_mask_shares")
     return {
         "form": FORM,
         "index": n,
@@ -104,15 +96,12 @@ def entry(n, previous, signer):
         "plan": H("a plan"),
         "session": H("a session"),
         "run": H("a run"),
-        "deck_slot": {"deck": 1, "slot": n} if in_round or n == 10 else None,
+        "deck_slot": {"deck": 1, "slot": n} if in_round else None,
         "cohort": H("cohort in a ledger", b"keys") if in_round else None,
         "discloses": (gives, {}),
         "bytes": 100 + n,
         "digest": H("ledger frame", b"frame %d" % n),
         "data": "ward 7",
-        "rows": H("rows"),
-        "version": n // 4,
-        "block": block() if n == 1 else None,
         "note": NOTES.get(n),
         "answer": answer(n) if gives == "masked_words" else None,
     }
@@ -154,8 +143,9 @@ def chains():
     yield case("whole", good, **whole)
     yield case("whole, and with an entry that was noted before", good, head=links[2], **whole)
     yield case("nothing", [], entries=0, link=bytes(32))
-    keys = [m["id"] for m in block()]
-    yield {"function": "sites", "keys": keys, "result": block_id(keys)}
+    keys = [H("a key", bytes([s])) for s in (1, 2, 3)]
+    for some in (keys, keys[::-1], keys[:1]):
+        yield {"function": "sites", "keys": some, "result": set_of_sites(some)}
     yield case("cut", good[:5], head=links[5], rule="LED-5", entry=5)
     yield case("left out", good[:2] + good[3:], rule="LED-2", entry=2)
     yield case("out of order", good[:2] + [good[3], good[2]] + good[4:], rule="LED-2", entry=2)
@@ -167,21 +157,19 @@ def chains():
     yield case("another signer", after(4, line(entries[4], sign(identity, entries[4])).replace(identity.public.hex(), stranger.public.hex())), rule="LED-3", entry=4)
     values = {
         "plan": H("another plan"), "run": H("another run"), "cohort": H("another cohort"), "bytes": 1,
-        "digest": H("another frame"), "data": "ward 8", "rows": H("other rows"),
-        "deck_slot": {"deck": 1, "slot": 9}, "discloses": ("round_seeds", {}), "version": 1,
+        "digest": H("another frame"), "data": "ward 8",
+        "deck_slot": {"deck": 1, "slot": 9}, "discloses": ("round_seeds", {}),
     }  # fmt: skip
     for key, value in values.items():
         e = {**entries[2], key: value}
         yield case(f"{key} changed after signing", after(2, line(e, sign(identity, entries[2]))), rule="LED-3", entry=2)
-    for n, key, value in [
-        (1, "block", block((1, 2))), (1, "block", None), (7, "note", ("changed", NOTES[7][1])), (9, "note", NOTES[8]),
-    ]:  # fmt: skip
-        e = {**entries[n], key: value}
-        yield case(f"the {key} of entry {n} changed after signing", after(n, line(e, sign(identity, entries[n]))), rule="LED-3", entry=n)
+    for name, note in [("another set of sites", ("sites", H("cohort in a ledger"))), ("an agreement", ("agreed", None))]:
+        e = {**entries[6], "note": note}
+        yield case(f"{name} noted after signing", after(6, line(e, sign(identity, entries[6]))), rule="LED-3", entry=6)
     cost = entries[1]["answer"]["cost"]
     values = {
-        "scalars": {"cost": {**cost, "scalars": 8}}, "nano_rho": {"cost": {**cost, "nano_rho": 1}}, "kind": {"kind": "moments"},
-        "drawn": {"drawn": H("keys")},
+        "scalars": {"cost": {**cost, "scalars": 8}}, "nano_rho": {"cost": {**cost, "nano_rho": 1}, "table": None}, "kind": {"kind": "moments"},
+        "drawn": {"drawn": H("keys")}, "table": {"table": {"rows": 122, "digest": H("rows in a ledger", b"a table")}},
     }  # fmt: skip
     for key, change in values.items():
         e = {**entries[1], "answer": {**entries[1]["answer"], **change}}
@@ -192,24 +180,16 @@ def chains():
         ("an answer of no round", 1, lambda e: e.update(deck_slot=None, cohort=None)),
         ("a cohort and no slot", 2, changed("deck_slot", None)),
         ("a name of 65 bytes", 3, changed("data", "x" * 65)),
-        ("a block without an answer", 2, changed("block", block())),
-        ("a block out of order", 1, changed("block", block()[::-1])),
-        ("a block with a site twice", 1, changed("block", [block()[0], *block()])),
+        ("an exact answer without its rows", 1, lambda e: e["answer"].update(table=None)),
+        ("rows of an answer with noise", 4, lambda e: e["answer"].update(table=answer(1)["table"])),
         ("a note beside something that left", 5, changed("note", NOTES[7])),
         ("nothing that left, and no note", 7, changed("note", None)),
-        ("columns out of order", 7, changed("note", ("columns", columns("dose", "age")))),
-        ("a column twice", 7, changed("note", ("columns", columns("age", "age")))),
-        ("columns in a slot", 7, changed("deck_slot", {"deck": 1, "slot": 7})),
-        ("nothing undone", 10, changed("deck_slot", None)),
-        ("nobody met", 13, changed("note", ("met", {"deck": 0, "all": bytes(32), "members": []}))),
-        ("members out of order", 13, changed("note", ("met", {"deck": 0, "all": bytes(32), "members": met((1, 4), (2, 0))[::-1]}))),
-        ("a member twice", 13, changed("note", ("met", {"deck": 0, "all": bytes(32), "members": met((1, 4), (1, 5))}))),
+        ("nobody met", 9, changed("note", ("met", {"deck": 0, "all": bytes(32), "rows": bytes(32), "members": []}))),
+        ("members out of order", 9, changed("note", ("met", {"deck": 0, "all": bytes(32), "rows": bytes(32), "members": met((1, 4), (2, 0))[::-1]}))),
+        ("a member twice", 9, changed("note", ("met", {"deck": 0, "all": bytes(32), "rows": bytes(32), "members": met((1, 4), (1, 5))}))),
     ]:
         yield case(name, chain(identity, [(n, change)])[1], rule="LED-1", entry=n)
-    for key in ("block", "note"):
-        yield case(f"no {key}", after(2, good[2].replace(f'"{key}":null,', "")), rule="LED-1", entry=2)
-    for name, value in [("a version of nothing", '"version":null,'), ("no version", "")]:
-        yield case(name, after(2, good[2].replace('"version":0,', value)), rule="LED-1", entry=2)
+    yield case("no note", after(2, good[2].replace('"note":null,', "")), rule="LED-1", entry=2)
     for name, value in [("no form", ""), ("a form of nothing", '"form":null,'), ("another form", '"form":2,')]:
         yield case(name, after(2, good[2].replace('"form":1,', value)), rule="LED-1", entry=2)
     text = good[1]
@@ -229,7 +209,7 @@ def chains():
 
 
 def handed_over():
-    """[LED-9]: chains that another key signs from entry 8 on."""
+    """[LED-9]: chains that another key signs from entry 6 on."""
     old, new = (Identity(H("seed of a ledger", bytes([n]))) for n in range(2))
 
     def chain(notes, signers):
@@ -247,10 +227,10 @@ def handed_over():
         return {"function": "chain", "name": name, "text": "".join(lines), **found}
 
     signs = ("signer", {})
-    yield case("gone on under another key", {8: signs}, (old,) * 8 + (new,) * 6)
-    yield case("and under the first one again", {8: signs, 9: signs}, (old,) * 8 + (new,) + (old,) * 5)
-    yield case("another key without a note", {}, (old,) * 8 + (new,), rule="LED-9", entry=8)
-    yield case("the same key with a note", {8: signs}, (old,) * 9, rule="LED-9", entry=8)
+    yield case("gone on under another key", {6: signs}, (old,) * 6 + (new,) * 5)
+    yield case("and under the first one again", {6: signs, 7: signs}, (old,) * 6 + (new,) + (old,) * 4)
+    yield case("another key without a note", {}, (old,) * 6 + (new,), rule="LED-9", entry=6)
+    yield case("the same key with a note", {6: signs}, (old,) * 7, rule="LED-9", entry=6)
 
 
 def answers():

@@ -4,12 +4,16 @@ A talk is a dict of plan, session and run; what a member states is a pair of num
 """
 
 from codec import Refused
-from release import block_id
 from suite import Draws, H, le16, le32, le64
 
 
 def known_by(m):
     return m.get("account") or m["key"]
+
+
+def set_of_sites(keys):
+    """[LED-1]: what names the sites with these keys."""
+    return H("cohort in a ledger", b"".join(sorted(keys)))
 
 
 class Met:
@@ -55,7 +59,7 @@ class Met:
             kept = [s for s in self.said.get(key, []) if s[0]["plan"] == talk["plan"]]
             kept = [s for s in kept if (s[0]["session"], s[0]["run"], s[1]) != (talk["session"], talk["run"], deck)]
             self.said[key] = [*kept, (talk, deck, (m["answered"]["number"], m["answered"]["link"]))]
-        self.decks[talk["session"], talk["run"], deck] = [block_id([m["key"] for m in members]), set()]
+        self.decks[talk["session"], talk["run"], deck] = [set_of_sites([m["key"] for m in members]), set()]
 
     def total(self, talk, deck, slot, cohort):
         entry = self.decks.get((talk["session"], talk["run"], deck))
@@ -105,7 +109,7 @@ def course(name, draws):
             except Refused as bad:
                 step |= {"rule": bad.rule, "site": bad.culprit}
         else:
-            cohort = block_id([k for k in keys if below(8)] or keys)
+            cohort = set_of_sites([k for k in keys if below(8)] or keys)
             slot = below(4)
             step = {"do": "total", "talk": talk, "deck": deck, "slot": slot, "cohort": cohort}
             met.total(talk, deck, slot, cohort)

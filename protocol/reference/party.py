@@ -1,7 +1,7 @@
 """A site and an aggregator: which frame goes where, and what follows (spec sections 8 to 12).
 
 Both take one input and give back a list of outputs in order. Of a site: persist, rewrite, send, met, asked, deck_ready,
-released, undone, refused. Of an aggregator: send, deck_ready, total, wrong_share, lost, too_late, failed. There is no clock: that the
+released, refused. Of an aggregator: send, deck_ready, total, wrong_share, lost, too_late, failed. There is no clock: that the
 time of a site is up is an input.
 """
 
@@ -10,9 +10,8 @@ import journal
 import opening
 from codec import Refused
 from deck import Setup, SiteDeck, enough
-from documents import DEFAULT_FLOOR, MAX_SLOTS, opens, session
+from documents import DEFAULT_FLOOR, MAX_SLOTS, opens, plan_least, session
 from masks import raw
-from release import whole_among
 from round import AggregatorRound, SiteRound, without
 from suite import H
 
@@ -20,8 +19,8 @@ ZERO = bytes(32)
 
 
 def nothing_stated():
-    """What a site states before its first answer ([REL-2], [LED-11])."""
-    return {"account": None, "block": None, "version": 0, "answered": {"number": 0, "link": ZERO}}
+    """What a site states before its first answer ([LED-11])."""
+    return {"account": None, "answered": {"number": 0, "link": ZERO}}
 
 
 class Env:
@@ -29,9 +28,8 @@ class Env:
 
     def __init__(self, identity, roster, terms, me=None, role="Coordinator"):
         self.identity, self.roster, self.terms, self.me = identity, roster, terms, me
-        # A site that accepts the plan's blocks, however small.
-        self.floor = DEFAULT_FLOOR | ({"contributors": 1} if terms["block_size"] == 1 else {})
-        self.always_certified = role == "Intermediary"  # [REL-8]
+        self.floor = DEFAULT_FLOOR
+        self.always_certified = role == "Intermediary"  # [UNM-1]
         self.session = session(terms, roster, role)
         self.aggregator_key, self.opening = roster[role.lower()]["key"], opens(terms, role)
 
@@ -49,7 +47,7 @@ class Site:
         self.run, self.decks, self.highest = None, {}, -1
         self.round, self.last_slot, self.last_context, self.last_cohort = None, (-1, -1), ZERO, None
         self.rounds, self.opened = 0, None
-        self.standing = nothing_stated()  # what it states of its data set: [REL-2]
+        self.standing = nothing_stated()  # what it states of its account
         self.replies = {}  # (kind, deck) -> [frame, answer]: [RND-7]
 
     def handle(self, what, value):
@@ -76,7 +74,7 @@ class Site:
         takes = {
             "OpenDeck": self.open_deck, "Directory": self.directory, "DirectoryCertificate": self.certificate,
             "DeliverShares": self.shares, "Ask": self.ask, "Survivors": self.survivors,
-            "Certificate": self.survivor_certificate, "Burn": self.burn, "BurnCertificate": self.burn_certificate,
+            "Certificate": self.survivor_certificate,
         }  # fmt: skip
         if kind not in takes:
             raise Refused("FRM-6", f"a {kind}, which is not an aggregator's to send")
@@ -149,8 +147,6 @@ class Site:
 
     def ask(self, data, ctx, ask):
         slot = (ask["deck"], ask["slot"])
-        if self.round and self.round.ctx == ctx and self.round.stage == "burned":
-            return
         if self.round and self.round.ctx == ctx and self.round.stage == "asked":
             if ctx != frames.round_context(self.env.session, self.round.deck.hash, ask):
                 raise Refused("RND-1", "another question under its name")
@@ -160,8 +156,7 @@ class Site:
         deck = self.decks.get(ask["deck"])
         if deck is None or deck.stage != "ready":
             raise Refused("FRM-7", "of no deck this site holds")
-        counts = self.round and self.round.stage != "burned"
-        last = (self.round.remaining(), self.round.ctx) if counts else (self.last_cohort, self.last_context)
+        last = (self.round.remaining(), self.round.ctx) if self.round else (self.last_cohort, self.last_context)
         new = SiteRound(self.env, deck, ctx, ask, *last)
         self.follows_opening(ask, last[1])
         self.begin(new)
@@ -194,13 +189,13 @@ class Site:
         self.out.append({"opened": {**shown, "cohort": value["alive"]}})
 
     def begin(self, new):
-        """The round before ends; so do older slots and decks ([RND-8]). A burned one is none."""
-        if self.round and self.round.stage != "burned":
+        """The round before ends; so do older slots and decks ([RND-8])."""
+        if self.round:
             self.last_cohort, self.last_context = self.round.remaining(), self.round.ctx
         self.round, self.last_slot = new, (new.deck.index, new.slot)
         self.decks = {i: d for i, d in self.decks.items() if i >= new.deck.index}
         new.deck.close_before(new.slot)
-        over = ("Survivors", "Certificate", "Burn")
+        over = ("Survivors", "Certificate")
         self.replies = {k: r for k, r in self.replies.items() if k[1] >= new.deck.index and k[0] not in over}
 
     def asked(self, data, ctx, ask):
@@ -220,8 +215,6 @@ class Site:
     def contribute(self, words):
         """[MSK-4]."""
         r = self.round
-        if r.stage == "burned":
-            return
         y, known = r.mask(words)
         if not known:
             masked = journal.entry(
@@ -232,7 +225,7 @@ class Site:
         self.answer("MaskedInput", y)
 
     def refuse(self, rule):
-        if not self.round.may_have_left() and self.round.stage != "burned":
+        if not self.round.may_have_left():
             self.out.append({"rewrite": self.summary()})
         self.answer("Refusal", {"rule": rule})
 
@@ -261,14 +254,9 @@ class Site:
         self.send(data, "Survivors", r.deck.index, "ConsistencyCheck", context, check)
 
     def survivor_certificate(self, data, ctx, value):
-        other = not self.round or self.round.ctx != ctx
-        if other and self.env.me not in value["alive"]:
-            return  # late
         r = self.in_round(ctx)
         if r.stage == "released" and value["alive"] == r.alive:
             return self.send(data, "Certificate", r.deck.index, "Unmask", r.agreed_context(), r.release())
-        if r.is_left_out(value):
-            return self.undone(data)
         r.take_certificate(value)
         self.release(data, "Certificate")
 
@@ -281,36 +269,6 @@ class Site:
         gone = without(r.cohort, r.alive)
         self.out.append({"released": {"deck": r.deck.index, "slot": r.slot, "missing": gone}})
 
-    # slots that give no total
-
-    def burn(self, data, ctx, _):
-        """[REL-6]."""
-        r = self.in_round(ctx)
-        if r.stage == "released":
-            raise Refused("REL-6", "shares have left")
-        self.burn_slot()
-        self.send(data, "Burn", r.deck.index, "Burned", ctx, {})
-
-    def burn_slot(self):
-        r = self.round
-        if r.stage != "burned":
-            r.stage = "burned"
-            burned = journal.entry("burned", context=r.ctx, deck=r.deck.index, slot=r.slot)
-            self.out.append({"persist": burned} if r.sent is not None else {"rewrite": [*self.summary(), burned]})
-
-    def burn_certificate(self, data, ctx, value):
-        if self.round and self.round.ctx == ctx:
-            self.round.check_burned(value)
-            self.undone(data)
-
-    def undone(self, data):
-        """What this site sent in the round enters no total. Told once."""
-        r = self.round
-        self.burn_slot()
-        if not r.told:
-            r.told, digest = True, H("frame digest", data)
-            self.out.append({"undone": {"deck": r.deck.index, "slot": r.slot, "certificate": digest}})
-
 
 class Aggregator:
     def __init__(self, env, draws, slots):
@@ -319,7 +277,6 @@ class Aggregator:
         self.setup = self.deck = self.spare = self.round = self.question = None
         self.next_deck, self.next_slot, self.previous, self.failed, self.out = 0, 0, (ZERO, ZERO), False, []
         self.opened = None  # the frame that opens the last total
-        self.totals, self.undoing = 0, None  # the last frame that undoes, and who is in the total all the same
         self.open_deck()
 
     def handle(self, what, *args):
@@ -337,8 +294,6 @@ class Aggregator:
 
     def attached(self, site):
         self.attached_sites.add(site)
-        if self.undoing and site not in self.undoing[1]:
-            self.send_all({site: self.undoing[0]})
         if site in self.lost or self.cohort is not None and site not in self.cohort:
             self.out.append({"too_late": site})
             return
@@ -372,7 +327,7 @@ class Aggregator:
                 for site in self.setup.take(sender, kind, context, rest, proof):
                     self.lose(site, "SHR-7")
                 self.guard(self.advance_setup)
-        elif kind in ("MaskedInput", "ConsistencyCheck", "Unmask", "Burned"):
+        elif kind in ("MaskedInput", "ConsistencyCheck", "Unmask"):
             if self.round:
                 self.round.take(sender, kind, context, rest, proof)
                 self.guard(self.advance_round)
@@ -432,8 +387,7 @@ class Aggregator:
         return [s for s in everybody if s not in self.lost]
 
     def open_deck(self):
-        known = self.deck.blocks if self.deck else []
-        self.setup = Setup(self.env, self.run, self.next_deck, self.slots, self.candidates(), known)
+        self.setup = Setup(self.env, self.run, self.next_deck, self.slots, self.candidates())
         self.next_deck += 1
         self.send_all(self.setup.waiting)
 
@@ -450,9 +404,6 @@ class Aggregator:
             if self.cohort is None:
                 self.cohort = self.setup.members
             self.send_all(self.setup.waiting)
-            left_out, self.setup.left_out = self.setup.left_out, []
-            for site, rule in left_out:
-                self.lose(site, rule)
 
     def deck_ready(self):
         deck, self.setup = self.setup, None
@@ -475,10 +426,9 @@ class Aggregator:
             if self.setup is None:
                 self.open_deck()
             return
-        here = [m for m in self.deck.members if m in self.cohort]
-        cohort = whole_among(self.deck.blocks, here)
-        if len(cohort) < max(self.deck.threshold, self.env.terms["min_cohort"]):
-            raise Refused("POL-1" if cohort == here else "REL-4", "too few sites for a round")
+        cohort = [m for m in self.deck.members if m in self.cohort]
+        if len(cohort) < max(self.deck.threshold, plan_least(self.env.terms, len(self.env.roster["sites"]))):
+            raise Refused("POL-1", "too few sites for a round")
         (query, words), self.question = self.question, None
         self.round = AggregatorRound(self.env, self.deck, self.next_slot, cohort, query, words, self.previous)
         self.next_slot += 1
@@ -498,14 +448,7 @@ class Aggregator:
                 self.send_all(self.round.waiting)
                 for site in missing:
                     self.out_of_run(site)
-                if self.round.left_out:
-                    self.undo(self.round.left_out, self.round.alive, missing)
-                    self.round.left_out = None
                 continue
-            if came == "burned":
-                r, self.round = self.round, None
-                self.undo(self.env.frame("BurnCertificate", r.ctx, r.certificate), [], r.cohort)
-                return self.ask_anew(r)
             if isinstance(came, list):
                 return self.lose_all(came, "INP-4")
             ctx = self.round.ctx
@@ -514,32 +457,14 @@ class Aggregator:
                 self.opened = self.env.frame("Opening", ctx, came["opening"])
                 self.previous = ctx, opening.name(ctx, frames.message("Opening", came["opening"]))
             self.round = None
-            self.totals += 1
             self.out += [{"wrong_share": {"holder": h, "owner": o}} for h, o in came["wrong"]]
             total = {"words": raw(came["total"]), "cohort": came["cohort"], "missing": came["missing"]}
             self.out.append({"total": total})
             return
 
     def out_of_run(self, site):
-        """It did not make it into the survivors: somebody of its block is missing ([REL-4])."""
-        self.cohort, self.round.gone = without(self.cohort, [site]), self.round.gone | {site}
+        """It did not make it into the survivors."""
+        self.cohort = without(self.cohort, [site])
         if site not in self.lost:
             self.lost.add(site)
-            self.out.append({"lost": site, "why": "REL-4"})
-
-    def undo(self, frame, in_total, sites):
-        """[REL-6]: shows these, and whoever of them comes back, that what they sent is in no total."""
-        self.send_all(dict.fromkeys(sites, frame))
-        self.undoing = frame, in_total
-
-    def ask_anew(self, burned):
-        """In a new deck, and a new block, where no block was fixed before this run and no total of it is out."""
-        if self.totals or self.deck.stated:
-            raise burned.cause
-        try:
-            enough(self.env, len(self.candidates()))
-        except Refused:
-            raise burned.cause from None
-        self.deck = self.spare = self.setup = None
-        self.question = burned.query, burned.words
-        self.open_deck()
+            self.out.append({"lost": site, "why": "Silent"})

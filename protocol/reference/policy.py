@@ -9,9 +9,9 @@ GOOD = {
 }  # fmt: skip
 
 
-def check_size(policy, least, sites):
-    """[POL-1]; `least` is the plan's."""
-    if sites < max(policy["min_cohort"], least, MIN_SITES):
+def check_size(policy, least, sites, over, roster):
+    """[POL-1]; `least` and `sites` are the plan's, the total is over so many of those of the roster."""
+    if over < max(policy["min_cohort"], roster if sites == "same" else max(least, MIN_SITES)):
         raise Refused("POL-1", "too few sites")
 
 
@@ -31,12 +31,14 @@ def check_plan(policy, method, columns, rows):
 
 
 def check_account(policy, nano_rho, agreed, spent):
-    """[POL-8], [POL-9]; `nano_rho` is nothing without noise."""
+    """[POL-8] to [POL-10]; `nano_rho` is nothing without noise."""
     if nano_rho is None:
         if policy["exact"] == "never" or not agreed:
             raise Refused("POL-9", "no agreement to exact totals")
     elif spent + nano_rho > policy["nano_rho"]:
         raise Refused("POL-8", "the account is spent")
+    elif not agreed:
+        raise Refused("POL-10", "no agreement to the plan")
 
 
 CHECKS = {"size": check_size, "questions": check_questions, "plan": check_plan, "account": check_account}
@@ -53,8 +55,11 @@ def policy_cases():
             case["rule"] = bad.rule
         cases.append(case)
 
-    for own, least, sites in [(3, 3, 3), (3, 3, 2), (5, 3, 4), (5, 3, 5), (3, 7, 6), (0, 0, 2), (0, 0, 3)]:
-        add("size", {"min_cohort": own}, least=least, sites=sites)
+    for own, least, sites, over, roster in [
+        (3, 3, "any", 3, 5), (3, 3, "any", 2, 5), (5, 3, "any", 4, 5), (5, 3, "any", 5, 5), (3, 7, "any", 6, 9), (0, 0, "any", 2, 5),
+        (0, 0, "any", 3, 5), (3, 3, "same", 5, 5), (3, 3, "same", 4, 5), (3, 3, "same", 3, 3), (6, 3, "same", 5, 5),
+    ]:  # fmt: skip
+        add("size", {"min_cohort": own}, least=least, sites=sites, over=over, roster=roster)
     for questions in (0, 10, 11, 2**64 - 1):
         add("questions", {}, questions=questions)
     for policy, method, columns, rows in [
@@ -65,7 +70,8 @@ def policy_cases():
     ]:  # fmt: skip
         add("plan", policy, method=method, columns=columns, rows=rows)
     for policy, nano_rho, agreed, spent in [
-        ({}, 2 * 10**9, False, 0), ({}, 10**9, False, 10**9 + 1), ({}, 1, False, 2 * 10**9), ({}, 0, False, 2 * 10**9), ({"nano_rho": 0}, 1, True, 0),
+        ({}, 2 * 10**9, True, 0), ({}, 10**9, True, 10**9 + 1), ({}, 1, True, 2 * 10**9), ({}, 0, True, 2 * 10**9), ({"nano_rho": 0}, 1, True, 0),
+        ({}, 1, False, 0), ({}, 1, False, 2 * 10**9),
         ({}, None, True, 0), ({}, None, False, 0), ({"exact": "never"}, None, True, 0), ({"exact": "never"}, 5, False, 5),
     ]:  # fmt: skip
         add("account", policy, nano_rho=nano_rho, agreed=agreed, spent=spent)

@@ -7,8 +7,7 @@ import opening
 import shamir
 from codec import Refused
 from deck import commitment
-from documents import colluders, least, supposed
-from release import burned_by, check_whole, cut_among, whole_among
+from documents import least, plan_least
 from suite import H
 
 MAX_WORDS = 1 << 20
@@ -23,13 +22,12 @@ def sorted_set(sites):
 
 
 class SiteRound:
-    """`stage` is one of asked, masked, checked, released, and only ever moves to the right, or burned (section 9.2)."""
+    """`stage` is one of asked, masked, checked, released, and only ever moves to the right (section 9.2)."""
 
     def __init__(self, env, deck, ctx, ask, last_cohort, last_context):
-        """[RND-1], [RND-2], [RND-4] to [RND-6], [POL-1], [REL-4]."""
+        """[RND-1], [RND-2], [RND-4] to [RND-6], [POL-1]."""
         self.env, self.deck, self.ctx, self.stage, self.alive, self.sent = env, deck, ctx, "asked", None, None
         self.cohort, self.slot, self.words = ask["cohort"], ask["slot"], ask["words"]
-        self.told = False
         self.inputs, self.certified = {}, {}  # what the survivors signed when they were named; the checks of a certificate
         if ctx != frames.round_context(env.session, deck.hash, ask):
             raise Refused("RND-1", "a context that is not that of its question")
@@ -41,14 +39,13 @@ class SiteRound:
             raise Refused("RND-4", "an impossible cohort")
         if len(self.cohort) < self.least():
             raise Refused("POL-1", "too few sites")
-        check_whole(deck.blocks, self.cohort)
         if last_cohort is not None and not set(self.cohort) <= set(last_cohort):
             raise Refused("RND-5", "a site that had left is back")
         if ask["previous_context"] != last_context:
             raise Refused("RND-6", "another history")
 
     def least(self):
-        return max(least(self.env.terms, self.env.floor), self.deck.threshold)
+        return max(least(self.env.terms, self.env.floor, len(self.env.roster["sites"])), self.deck.threshold)
 
     def remaining(self):
         return self.cohort if self.alive is None else self.alive
@@ -61,12 +58,12 @@ class SiteRound:
         return masks.self_mask_key(self.deck.seeds[self.slot], self.ctx)
 
     def may_be_checked(self, alive):
-        """Whether a signature on these may be asked for at all ([REL-8])."""
+        """Whether a signature on these may be asked for at all ([UNM-1])."""
         return alive != self.cohort or self.env.always_certified
 
     def may_have_left(self):
         """Whether a vector of this site may be out; after a restart the digest of it is known, and no more."""
-        return self.stage != "burned" and (self.stage != "asked" or self.sent is not None)
+        return self.stage != "asked" or self.sent is not None
 
     def mask(self, words):
         """[MSK-3], [JRN-3]: the message with y, and whether the digest of [MSK-4] is in the journal already."""
@@ -80,17 +77,14 @@ class SiteRound:
         return (commit.commit(y) if self.env.opening else commit.NONE) + masks.raw(y), known
 
     def take_survivors(self, message):
-        """[SUR-2] to [SUR-5], [REL-4]. True where all of the cohort are there, so that the shares may leave at once."""
+        """[SUR-2] to [SUR-5]. True where all of the cohort are there, so that the shares may leave at once."""
         env, alive, inputs = self.env, message["alive"], message["inputs"]
-        if self.stage == "burned":
-            raise Refused("REL-6", "survivors of a slot that this site has burned")
         if not self.may_have_left():
             raise Refused("SUR-2", "survivors before this site's answer")
         if self.stage == "released":
             raise Refused("SUR-4", "other survivors after the release")
         if not sorted_set(alive) or env.me not in alive or not set(alive) <= set(self.remaining()):
             raise Refused("SUR-2", "impossible survivors")
-        check_whole(self.deck.blocks, alive)
         if len(alive) < self.least():
             raise Refused("SUR-3", "too few survivors")
         if len(inputs) != len(alive):
@@ -117,7 +111,7 @@ class SiteRound:
 
     def check(self):
         """[CON-2], [CON-3]: context and message of the ConsistencyCheck."""
-        assert self.stage not in ("released", "burned")
+        assert self.stage != "released"
         self.stage = "checked"
         seeds = [{"missing": w, "seed": self.seed(w)} for w in without(self.cohort, self.alive)]
         return self.agreed_context(), {"round": self.ctx, "seeds": seeds}
@@ -126,39 +120,19 @@ class SiteRound:
         """[UNM-2]."""
         if self.stage != "checked" or (message["alive"], message["inputs"]) != (self.alive, self.inputs_hash()):
             raise Refused("UNM-2", "a certificate for another set, or other inputs, than this site signed")
-        self.is_certified(message)
-        self.certified = {site: proof["rest"] for site, proof in zip(message["signers"], message["proofs"])}
-
-    def is_certified(self, message):
         if len(message["signers"]) < self.deck.threshold:
             raise Refused("UNM-2", "too few signatures")
-        context = frames.survivors_context(self.ctx, message["alive"], message["inputs"])
-        self.signed(message, message["alive"], "ConsistencyCheck", context, "UNM-2")
+        self.signed(message)
+        self.certified = {site: proof["rest"] for site, proof in zip(message["signers"], message["proofs"])}
 
-    def signed(self, message, among, kind, context, rule):
-        """Distinct sites of these, each with its signature."""
+    def signed(self, message):
+        """Distinct survivors, each with its signature."""
         env, signers, proofs = self.env, message["signers"], message["proofs"]
-        if not sorted_set(signers) or not set(signers) <= set(among) or len(proofs) != len(signers):
-            raise Refused(rule, "signers that are not distinct sites of those who may sign")
+        if not sorted_set(signers) or not set(signers) <= set(self.alive) or len(proofs) != len(signers):
+            raise Refused("UNM-2", "signers that are not distinct survivors")
         for site, proof in zip(signers, proofs):
-            if not frames.proves(proof, env.key_of(site), env.session, kind, context):
-                raise Refused(rule, f"site {site} did not sign")
-
-    def is_left_out(self, message):
-        """[REL-6]: whether this is a certificate over survivors without this site, which gave no share."""
-        alive = message["alive"]
-        if self.stage == "released" or self.env.me in alive or not sorted_set(alive) or not set(alive) <= set(self.cohort):
-            return False
-        self.is_certified(message)
-        return True
-
-    def check_burned(self, message):
-        """[REL-6]: whoever has not promised to give no share is too few for a total."""
-        env, deck = self.env, self.deck
-        c = supposed(env.terms, env.floor, len(env.roster["sites"]))
-        if len(message["signers"]) < burned_by(len(deck.members), deck.threshold, c):
-            raise Refused("REL-6", "too few promises")
-        self.signed(message, deck.members, "Burned", self.ctx, "REL-6")
+            if not frames.proves(proof, env.key_of(site), env.session, "ConsistencyCheck", self.agreed_context()):
+                raise Refused("UNM-2", f"site {site} did not sign")
 
     def release(self):
         """[UNM-3]."""
@@ -167,7 +141,7 @@ class SiteRound:
 
 
 class AggregatorRound:
-    """`phase` is what is waited for: inputs, checks, shares, promises ([REL-6]); `waiting` holds the frames that have no answer yet."""
+    """`phase` is what is waited for: inputs, checks, shares; `waiting` holds the frames that have no answer yet."""
 
     def __init__(self, env, deck, slot, cohort, query, words, previous):
         self.env, self.deck, self.slot, self.cohort, self.words = env, deck, slot, cohort, words
@@ -180,16 +154,9 @@ class AggregatorRound:
         self.inputs, self.opened, self.seeds, self.signed, self.shares, self.agreed = {}, {}, {}, {}, {}, {}
         self.shares_for = None  # the context of the shares that are waited for
         self.frames = {}  # of the inputs, as they came
-        self.query, self.gone, self.promised, self.left_out = query, set(), {}, None
 
     def lost(self, site):
-        """Neither a site that is out nor its block is among the survivors, unless shares are collected ([REL-4])."""
-        self.gone.add(site)
-        self.remove(site)
-        for s in cut_among(self.deck.blocks, self.alive) if self.phase == "checks" else ():
-            self.remove(s)
-
-    def remove(self, site):
+        """A site that is out is not among the survivors, unless shares are collected."""
         self.waiting.pop(site, None)
         if self.phase in ("inputs", "checks"):
             self.inputs.pop(site, None)
@@ -198,7 +165,7 @@ class AggregatorRound:
             self.signed.pop(site, None)
 
     def take(self, sender, kind, context, rest, proof):
-        """[INP-1] to [INP-4], [CON-2], [CON-3], [UNM-3], [REL-6], and what [RND-10] says to ignore."""
+        """[INP-1] to [INP-4], [CON-2], [CON-3], [UNM-3], and what [RND-10] says to ignore."""
         if kind == "MaskedInput" and context == self.ctx:
             if sender in self.inputs:
                 if self.inputs[sender][0]["rest"] != proof["rest"]:
@@ -221,9 +188,6 @@ class AggregatorRound:
                     raise Refused("CON-3", "not one seed for every missing site")
                 self.signed[sender] = proof
                 self.seeds.update({(sender, s["missing"]): s["seed"] for s in value["seeds"]})
-        elif kind == "Burned" and self.phase == "promises" and context == self.ctx and self.waiting.pop(sender, None):
-            frames.read(kind, rest)
-            self.promised[sender] = proof
         elif kind == "Unmask" and context == self.shares_for and self.waiting.pop(sender, None):
             shares = [shamir.from_bytes(s, "UNM-3") for s in frames.read(kind, rest)["shares"]]
             if len(shares) != len(self.alive):
@@ -231,7 +195,7 @@ class AggregatorRound:
             self.shares[sender], self.agreed[sender] = dict(zip(self.alive, shares)), proof
 
     def advance(self):
-        """What follows now: "wait", "sent", "burned", the sites that are out ([INP-4]), or the total with the wrong
+        """What follows now: "wait", "sent", the sites that are out ([INP-4]), or the total with the wrong
         shares that were corrected."""
         t = self.deck.threshold
         if self.phase == "shares":
@@ -242,18 +206,7 @@ class AggregatorRound:
             return "wait"
         if self.waiting:
             return "wait"
-        if self.phase == "promises":
-            cause = self.too_few(self.here)
-            c = colluders(self.env.terms, len(self.env.roster["sites"]))
-            if len(self.promised) < burned_by(len(self.deck.members), t, c):
-                raise cause
-            signers = sorted(self.promised)
-            self.cause, self.certificate = cause, {"signers": signers, "proofs": [self.promised[s] for s in signers]}
-            return "burned"
         if self.phase == "inputs":
-            here = sorted(self.inputs)
-            for site in cut_among(self.deck.blocks, here):
-                self.remove(site)
             return self.name(sorted(self.inputs))
         if self.alive != self.named:
             return self.name(self.alive)
@@ -261,22 +214,10 @@ class AggregatorRound:
         proofs = [self.signed[s] for s in signers]
         certificate = {"alive": self.alive, "inputs": self.inputs_hash(), "signers": signers, "proofs": proofs}
         self.collect("Certificate", certificate, "shares")
-        if self.alive != self.cohort:
-            self.left_out = self.env.frame("Certificate", self.ctx, certificate)
         return "sent"
 
     def needed(self):
-        return max(self.deck.threshold, self.env.terms["min_cohort"])
-
-    def too_few(self, here):
-        cut = cut_among(self.deck.blocks, here)
-        return Refused("REL-4" if cut else "SUR-3", "too few sites for a total, or blocks that wait for somebody")
-
-    def burn(self):
-        """[REL-6]: all who are left are asked to give up the slot."""
-        self.alive, self.here = None, [s for s in self.cohort if s not in self.gone]
-        self.waiting, self.phase = dict.fromkeys(self.here, self.env.frame("Burn", self.ctx, {})), "promises"
-        return "sent"
+        return max(self.deck.threshold, plan_least(self.env.terms, len(self.env.roster["sites"])))
 
     def missing(self):
         """Of the cohort, those who are not among the survivors named last."""
@@ -290,7 +231,7 @@ class AggregatorRound:
 
     def name(self, alive):
         if len(alive) < self.needed():
-            return self.burn()
+            raise Refused("SUR-3", "too few sites for a total")
         guilty = self.guilty()
         if guilty:
             self.phase = "inputs"

@@ -7,6 +7,7 @@ from deck import commitments_hash
 from documents import SIGNED_ROSTER, SIGNED_TERMS, plan_hash, roster_hash
 from driver import Driver
 from shamir import to_bytes
+from suite import H
 
 
 def nobody_missing():
@@ -20,8 +21,8 @@ def nobody_missing():
 
 
 def one_missing():
-    """Five sites, each a block by itself: site 4 is gone after its input to the second question, and before its input to the third."""
-    p = Driver("session 5", 5, block_size=1)
+    """Five sites, a total over those that are left: site 4 is gone after its input to the second question, and before its input to the third."""
+    p = Driver("session 5", 5)
     p.ask(b"first", 4)
     p.ask(b"second", 4, lose=lambda at, what, args: at == 4 and is_kind(args, "Survivors"))
     p.ask(b"third", 4, lose=lambda at, what, args: at == 4)
@@ -32,8 +33,8 @@ def one_missing():
 
 
 def two_missing():
-    """Seven sites, each a block by itself: in one round site 6 is gone before its input, and site 5 after its input, before it signs."""
-    p = Driver("session 7", 7, block_size=1)
+    """Seven sites: in one round site 6 is gone before its input, and site 5 after its input, before it signs."""
+    p = Driver("session 7", 7)
     p.ask(b"first", 3, lose=lambda at, what, args: at == 6)
     p.do("aggregator", "gone", 6)
     p.run(lose=lambda at, what, args: at == 5)
@@ -65,30 +66,13 @@ def many():
     return p.close()
 
 
-def of_blocks():
-    """Ten sites, blocks of three. Sites 0 to 2 state the block that they belong to; site 9 states one of which nobody else is
-    here, and is left out. Site 4 is gone before its input to the second question: its block is not in the total, and is shown
-    so."""
-    standings = {s: ([0, 1, 2], 7) for s in range(3)} | {6: (None, 3), 9: ([0, 9], 0)}
-    p = Driver("session of blocks", 10, colluders=1, threshold=6, block_size=3, slots=4, standings=standings)
+def the_same():
+    """Four sites, and totals over all of them alone; three state their accounts. Site 3 is gone before its second input, and the
+    run ends (SUR-3)."""
+    standings = {s: H("an account", bytes([s])) for s in range(3)}
+    p = Driver("session of the same", 4, slots=2, sites=("Same", {}), standings=standings)
     p.ask(b"first", 2)
-    p.ask(b"second", 2, lose=lambda at, what, args: at == 4)
-    p.do("aggregator", "gone", 4)
-    p.run()
-    p.do("aggregator", "attached", 5)
-    p.run()
-    p.ask(b"third", 2)
-    return p.close()
-
-
-def burned():
-    """Five sites, one block. Site 4 is gone before its first input: the slot is burned, and the question put again in a deck
-    of the other four. Site 3 is gone before its next one: that slot is burned too, and the run ends (REL-6)."""
-    p = Driver("session burned", 5, slots=2)
-    p.ask(b"first", 3, lose=lambda at, what, args: at == 4)
-    p.do("aggregator", "gone", 4)
-    p.run()
-    p.ask(b"second", 3, lose=lambda at, what, args: at == 3)
+    p.ask(b"second", 2, lose=lambda at, what, args: at == 3)
     p.do("aggregator", "gone", 3)
     p.run()
     return p
@@ -96,7 +80,7 @@ def burned():
 
 def counted():
     """Four sites and the intermediary, which opens no total: shares leave against a certificate only, though nobody is missing
-    (REL-8)."""
+    (UNM-1)."""
     p = Driver("session counted", 4, role="Intermediary")
     p.ask(b"first", 1)
     p.ask(b"second", 1)
@@ -105,7 +89,7 @@ def counted():
 
 SESSIONS = {
     "session_3": nobody_missing, "session_5": one_missing, "session_7": two_missing, "session_4_of_5": set_up_again,
-    "session_10": many, "session_blocks": of_blocks, "session_burned": burned,
+    "session_10": many, "session_same": the_same,
     "session_counted": counted,
 }  # fmt: skip
 
@@ -157,7 +141,7 @@ def decks(p):
                 "site": s["at"], "index": d.index, "id": d.id, "directory": d.hash, "threshold": d.threshold,
                 "members": d.members, "dh_private": d.dh_private, "kem_seed": d.kem_seed,
                 "seeds": [to_bytes(b) for b in d.seeds], "commitments": commitments_hash(d.commitments),
-                "standing": d.own["standing"], "blocks": d.blocks,
+                "standing": d.own["standing"],
                 "pairs": dict(sorted(d.pairs.items())), "slot_commitments": d.slot_commitments,
                 "sent": {m: secret for m, (_, secret) in d.sent.items()},
                 "held": {m: [to_bytes(x) for x in row] for m, row in sorted(d.held.items())},

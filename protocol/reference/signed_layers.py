@@ -100,8 +100,8 @@ def document_cases():
     case(
         "roster", good, documents.verify_roster, documents.SIGNED_ROSTER, value=good, hash=documents.roster_hash(roster)
     )
-    for size in (0, 1, 3, 5):
-        t = {**terms, "block_size": size}
+    for sites in ("Same", "Any"):
+        t = {**terms, "sites": (sites, {})}
         sessions = {role: documents.session(t, roster, role) for role in ("Coordinator", "Intermediary")}
         more = {"value": signed_terms(t), "hash": documents.plan_hash(t), "sessions": sessions}
         case("plan", signed_terms(t), lambda v: documents.verify_terms(v, roster), documents.SIGNED_TERMS, **more)
@@ -128,8 +128,6 @@ def document_cases():
     a_plan("no slots", slots=0)
     a_plan("too many slots", slots=257)
     a_plan("no rows", max_rows=0)
-    for size, why in [(2, "fewer than the colluders and two"), (6, "more than all")]:
-        a_plan(f"blocks of {why}", block_size=size)
     a_plan("a threshold of n/2", threshold=3)
     a_plan("a threshold above n", threshold=6)
     a_plan("t - c = 1 (THR-2)", threshold=5, colluders=4)
@@ -156,7 +154,7 @@ def frame_cases():
     )
     proof = {"rest": draws.take(32), "signature": draws.take(64)}
     keys = {name: draws.take(n) for name, n in [("dh_key", 32), ("kem_key", 1184), ("commitments", 32)]}
-    keys["standing"] = {"account": draws.take(32), "block": draws.take(32), "version": 3, "answered": {"number": 2**40 + 5, "link": draws.take(32)}}
+    keys["standing"] = {"account": draws.take(32), "answered": {"number": 2**40 + 5, "link": draws.take(32)}}
     hashes = [draws.take(32), draws.take(32)]
     ciphertexts = [{"site": s, "ciphertext": draws.take(1088)} for s in (1, 258)]
     sealed = [{"site": 1, "sealed": draws.take(48)}]
@@ -169,7 +167,7 @@ def frame_cases():
     }  # fmt: skip
     values = {
         "OpenDeck": {"run": hashes[0], "index": 7, "slots": 256}, "AdvertiseKeys": keys,
-        "Directory": {"threshold": 2, "entries": [{"site": 258, "keys": keys, "proof": proof}], "blocks": [[258], [2, 3]]},
+        "Directory": {"threshold": 2, "entries": [{"site": 258, "keys": keys, "proof": proof}]},
         "AcceptDirectory": {"ciphertexts": ciphertexts},
         "DirectoryCertificate": {"proofs": [proof, proof], "ciphertexts": ciphertexts[:1]},
         "ShareKeys": {"commitments": hashes, "boxes": sealed},
@@ -179,8 +177,7 @@ def frame_cases():
         "Survivors": {"alive": [0, 4], "inputs": [proof, proof]},
         "ConsistencyCheck": {"round": hashes[0], "seeds": [{"missing": 1, "seed": hashes[1]}]},
         "Certificate": {"alive": [0, 4], "inputs": hashes[0], "signers": [4], "proofs": [proof]}, "Unmask": {"shares": hashes},
-        "Refusal": {"rule": "RND-4"}, "Opening": opened, "Burn": {}, "Burned": {},
-        "BurnCertificate": {"signers": [0, 4], "proofs": [proof, proof]},
+        "Refusal": {"rule": "RND-4"}, "Opening": opened,
         "Hello": {"roster": hashes[0], "plan": hashes[1], "software": "veilsum 0.1.0"},
         "Welcome": {"software": "veilsum 0.1.0"}, "Denied": {"why": "another plan"}, "Finished": {"model": b"{}", "result": b"{\n}\n", "signature": proof["signature"]},
         "CountReady": {"run": hashes[1], "cohort": [0, 1, 2]}, "CountRequest": {"cohort": [0, 1, 2]}, "CountReply": {"total": 150},

@@ -16,8 +16,7 @@ SALT, LASTING_SALT = b"veilsum/4", b"veilsum/1"
 LASTING = {
     "roster", "cohort in a ledger", "ledger entry", "ledger link", "ledger head", "answers given",
     "ledger frame",
-    "question in a ledger", "rows in a ledger", "rows of a site", "values of a column",
-    "rows of columns", "column in a ledger", "model file", "result", "result file",
+    "question in a ledger", "rows in a ledger", "row of a site", "rows of a site", "model file", "result", "result file",
 }  # fmt: skip
 ORDER = 2**252 + 27742317777372353535851937790883648493  # the scalars' modulus, l in the text
 

@@ -11,7 +11,6 @@ import met
 import noise
 import policy
 import question_cases
-import release_cases
 import signed_layers
 from bad_deck import bad_decks
 from bad_journal import journals
@@ -32,7 +31,6 @@ LAYERS = {
     "frames": signed_layers.frame_cases,
     "questions": question_cases.question_cases,
     "noise": noise.noise_cases,
-    "release": release_cases.release_cases,
     "ledger": ledger.ledger_cases,
     "met": met.met_cases,
     "policy": policy.policy_cases,

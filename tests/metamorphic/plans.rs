@@ -18,7 +18,7 @@ use veilsum_node::{
 };
 use veilsum_proto::{
     plan::Terms,
-    policy::{Exact, Policy},
+    policy::{Ask, Exact, Policy},
 };
 use veilsum_testkit::cast::Cast;
 
@@ -186,7 +186,7 @@ fn policy(dice: &mut Dice) -> Policy {
         4 => policy.floor.min_cohort = 4,
         5 => policy.floor.max_rounds = dice.below(8) as u32,
         6 => policy.exact = Exact::Never,
-        7 => policy.floor.contributors = 2,
+        7 => policy.ask = Ask::Always,
         8 => policy.rows_per_person = None,
         _ => {}
     }
@@ -211,7 +211,6 @@ pub(crate) fn case(seed: u64) -> Case {
         let slots = 2 + dice.below(6) as u16;
         let change = |terms: &mut Terms| {
             (terms.min_cohort, terms.slots) = (sites as u16, slots);
-            terms.block_size = u16::from(work.sampling.is_some());
         };
         if work.check().is_ok()
             && let Ok(cast) = Cast::of(identities, &work, &names[..sites], change)

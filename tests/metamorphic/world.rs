@@ -27,7 +27,6 @@ use veilsum_node::{
     method_session::{MethodSession, Turn},
     question::{self, Layout, Question},
     random::sown,
-    release::Origin,
     result::RunResult,
     role::client::{self, ClientConfig, ClientReport},
     table::RowRules,
@@ -38,9 +37,9 @@ use veilsum_proto::{
     message::{Kind, kind_of},
     noise,
     policy::{self, Asked, Policy, Request, Spent},
-    release::{Answered, Standing},
     roster::PartyId,
     site,
+    standing::{Answered, Standing},
 };
 use veilsum_testkit::memory::Memory;
 
@@ -81,7 +80,7 @@ pub(crate) struct Death<'a> {
 }
 
 /// The rows of a site, as it would read them.
-pub(crate) type Rows = (Arc<dyn Answerer>, Arc<Origin>);
+pub(crate) type Rows = Arc<dyn Answerer>;
 
 /// Reads a table as a site does, which is not ready where it fails.
 pub(crate) fn read(case: &Case, file: &PathBuf) -> Result<Rows, Failure> {
@@ -89,8 +88,8 @@ pub(crate) fn read(case: &Case, file: &PathBuf) -> Result<Rows, Failure> {
     let names = work.headers().map(|name| (name.to_owned(), name.to_owned())).collect();
     let rules = RowRules { missing: case.missing, columns: names, ..RowRules::default() };
     let from = RowsFrom { rules: Arc::new(rules), ..RowsFrom::file(file) };
-    let Loaded { rows, origin, .. } = load_rows(&case.cast.federation, &from)?;
-    Ok((rows, Arc::new(origin)))
+    let Loaded { rows, .. } = load_rows(&case.cast.federation, &from)?;
+    Ok(rows)
 }
 
 struct Play<'a> {
@@ -143,7 +142,6 @@ fn run_with(case: &Case, rows: &[Rows], (like, death): (Option<&Seen>, Option<&D
     let states = |identity: &Arc<Identity>| Standing {
         account: Some(identity.account()),
         answered: Answered { number, ..Answered::default() },
-        ..Standing::default()
     };
     let standing = case.cast.identities[2..].iter().map(states).collect();
     let (judged, seen, site) = (None, Seen::default(), None);
@@ -173,17 +171,16 @@ impl Play<'_> {
         party.carrier = Arc::new(memory);
         let then =
             self.death.filter(|death| self.seen.deaths.len() == death.at.len()).and_then(|death| death.then.clone());
-        let (rows, origin) = then.unwrap_or_else(|| self.rows[0].clone());
+        let rows = then.unwrap_or_else(|| self.rows[0].clone());
         let config = ClientConfig {
             party,
             site: self.case.policy.clone().into(),
             rows,
-            origin,
             coordinator: listeners[COORDINATOR].local_addr().into(),
             intermediary: listeners[INTERMEDIARY].local_addr().into(),
             state: self.death.map(|death| death.state.clone()),
             patience: Duration::from_secs(5),
-            agreed: self.case.agreed && self.case.cast.federation.work.recipe.noise.is_none(),
+            agreed: self.case.agreed || self.case.cast.federation.work.recipe.noise.is_some(),
         };
         self.site = Some(tokio::spawn(client::run(config)));
         let mut greeted = Step { told: None, frame: Vec::new(), sent: Vec::new() };
@@ -281,7 +278,7 @@ impl Play<'_> {
         let form = federation.form().expect("a form");
         let noise = form.noise.and(key.as_ref());
         let terms = question::Terms { form, drawn, judged: self.judged.as_ref(), noise };
-        let values = question.and_then(|question| question::contribute(&question, &*self.rows[i].0, &terms).ok());
+        let values = question.and_then(|question| question::contribute(&question, &*self.rows[i], &terms).ok());
         let mut values = values.unwrap_or_else(|| vec![0; asked.words]);
         values.resize(asked.words, 0);
         if i == 0 {
@@ -302,7 +299,7 @@ impl Play<'_> {
             Some(last) if last == round => self.standing[i].answered,
             _ => self.standing[i].answered.and(&self.talks[which].session, &asked.run, asked.slot),
         };
-        self.standing[i] = Standing { block: Some(asked.own.id), answered, ..self.standing[i] };
+        self.standing[i] = Standing { answered, ..self.standing[i] };
         let policy = Policy { floor: toy(), ..Policy::default() };
         let request = Request { agreed: true, ..Request::default() };
         match policy::decide(&federation.terms, &policy, asked, &request, &Spent::default()) {
@@ -316,7 +313,6 @@ impl Play<'_> {
             match output {
                 site::Output::Send { bytes, .. } => self.talks[which].twins.push_back(bytes.to_vec()),
                 site::Output::Event(site::Event::Asked(asked)) => self.talks[which].asked = Some(asked),
-                site::Output::Event(site::Event::Undone { .. }) => self.standing[0].block = None,
                 _ => {}
             }
         }

@@ -4,64 +4,35 @@
 
 use std::collections::BTreeMap;
 
-use anyhow::{Result, anyhow, ensure};
+use anyhow::{Result, anyhow};
 use veilsum_proto::{
     Rule, codec,
     identity::Identity,
     message::{Kind, frame_encoded},
     suite::Hash,
 };
-use veilsum_testkit::{
-    hub::Accepted,
-    kit::Kit,
-    wire::{Ask, Directory, Keys, Proof, directory_hash, parts},
-};
 pub use veilsum_testkit::{
     hub::{Answer, Deck, Hub},
     wire::Parts as Sent,
+};
+use veilsum_testkit::{
+    kit::Kit,
+    wire::{Ask, Directory, Keys, Proof, parts},
 };
 
 /// Rounds of one deck.
 pub const SLOTS: u16 = 8;
 
-/// A coordinator and its sites, which await no opening and hold their block: every word is said by hand.
+/// A coordinator and its sites, which await no opening: every word is said by hand.
 pub fn hub(kit: Kit, seed: u64, answer: Answer) -> Hub {
     let mut hub = Hub::closed(kit, seed);
-    (hub.answer, hub.remembers) = (answer, true);
+    hub.answer = answer;
     hub
 }
 
-/// `n` such sites, each a block by itself, so that what else protects it is seen.
+/// `n` such sites, of a plan over any of them, so that what else protects one is seen.
 pub fn single(n: usize, max_rows: u64, seed: u64, answer: Answer) -> Hub {
     hub(Kit::new(n, |terms| terms.max_rows = max_rows), seed, answer)
-}
-
-/// An exchange of keys among these sites in these blocks; or who refuses the directory, and under which rule.
-///
-/// # Errors
-/// Where a site does not take part for another reason.
-pub fn arrange(hub: &mut Hub, members: &[u16], blocks: Vec<Vec<u16>>) -> Result<Result<Deck, BTreeMap<u16, Rule>>> {
-    hub.state_blocks(members);
-    let (id, own) = hub.advertise(0, SLOTS, members);
-    let directory = Directory { blocks, ..own };
-    let hash = directory_hash(&id, &directory);
-    let frame = hub.frame(Kind::Directory, &id, &directory);
-    let (mut accepted, mut refused) = (Accepted::new(), BTreeMap::new());
-    for m in members {
-        match told(hub, *m, &frame)? {
-            Ok(sent) => drop(accepted.insert(*m, (sent.proof, sent.read()))),
-            Err(rule) => drop(refused.insert(*m, rule)),
-        }
-    }
-    if !refused.is_empty() {
-        return Ok(Err(refused));
-    }
-    let sealed = hub.certify(&hash, &accepted)?;
-    for m in members {
-        let frame = hub.delivery(&hash, &sealed, *m);
-        ensure!(hub.reply(*m, &frame)?.kind == Kind::ShareAck, "a site did not take its shares");
-    }
-    Ok(Ok(Deck { index: 0, id, hash, members: members.to_vec(), threshold: usize::from(directory.threshold) }))
 }
 
 /// Shows `target` a directory in which all others are strangers with keys of the coordinator's making. The rule under
@@ -82,9 +53,8 @@ pub fn strangers(hub: &mut Hub, target: u16, count: usize) -> Result<Option<Rule
         entries.push((number, keys.clone(), parts(&frame).proof));
     }
     entries.truncate(hub.sites.len());
-    let blocks = vec![entries.iter().map(|entry| entry.0).collect()];
     let threshold = hub.kit.terms.threshold_of(entries.len(), hub.sites.len())? as u16;
-    let frame = hub.frame(Kind::Directory, &id, &Directory { threshold, entries, blocks });
+    let frame = hub.frame(Kind::Directory, &id, &Directory { threshold, entries });
     Ok(hub.tell(target, &frame).err().map(|e| e.rule().ok_or(e)).transpose()?)
 }
 

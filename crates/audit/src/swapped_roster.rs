@@ -76,8 +76,8 @@ fn run(&Context { seed, .. }: &Context) -> Result<Found> {
     let field = Rc::new(Field::new(seed, SITES, ROWS)?);
     let q = about(CLUMPS)?;
     let layout = field.layout(&q)?;
-    // The strict floor: three sites, one block of all of them.
-    let kit = Kit::with_blocks(SITES, 0, |terms| terms.max_rows = field.max_rows);
+    // The strict floor: three sites, and totals over all of them.
+    let kit = Kit::same(SITES, |terms| terms.max_rows = field.max_rows);
     let (victim, (agreed, offered)) = (kit.identities[2 + usize::from(VICTIM)].clone(), rosters(&kit, seed));
     let mut world = World::new(kit, seed);
     world.answer = field.answers();

@@ -21,7 +21,7 @@ use veilsum_node::{
     agreed::Federation,
     loopback::{fresh, roster_of},
     plan::{Categorical, PlanSpec},
-    release::{Account, may_agree},
+    release::{Account, Verdict, judge},
 };
 use veilsum_proto::{plan::Terms, policy::Policy};
 
@@ -137,7 +137,10 @@ fn agreed(case: &Case) -> Result<(), String> {
     let terms = terms_of(&case.work(), &case.sites());
     let terms = Terms { roster: roster.hash(), min_total_rows: 180, ..terms };
     let federation = Federation::new(roster, terms).unwrap();
-    may_agree(&federation, &Policy::default(), &Account::default()).map_err(|why| why.to_string())
+    match judge(&federation, &Policy::default(), &Account::default()) {
+        Verdict::No(why) => Err(why.to_string()),
+        Verdict::Yes(_) | Verdict::NeedsAgreement(_) => Ok(()),
+    }
 }
 
 /// What came of an attack over all plans: the worst.

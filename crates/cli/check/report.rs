@@ -113,14 +113,12 @@ pub(super) struct Spent {
     /// Whether exact totals have left, for which no bound holds.
     exact: bool,
     exact_numbers: u64,
-    /// Those that totals were taken of; of a column of categories one name for each category.
-    columns: Vec<String>,
     of_a_person: String,
 }
 
 impl Spent {
     pub(super) fn of(account: &Account, site: &SitePolicy) -> Spent {
-        let (spent, cap, exact) = (account.spent(), site.policy.nano_rho, account.is_exact());
+        let (spent, cap, exact) = (account.spent(), site.policy.nano_rho, !account.tables().is_empty());
         let committed = account.committed_beside(&Hash::default());
         let used = match committed {
             0 => "the whole account is left".to_owned(),
@@ -140,7 +138,6 @@ impl Spent {
             nano_rho_cap: cap,
             exact,
             exact_numbers: spent.scalars,
-            columns: account.columns().cloned().collect(),
             of_a_person: words::of_a_person(site),
         }
     }
@@ -157,11 +154,11 @@ impl Spent {
         }
         if self.answers > 0 {
             let answers = counted(self.answers as usize, "answer");
-            lines.push(format!("  {answers} so far, of {}", verb::listed(&self.columns)));
+            lines.push(format!("  {answers} so far"));
         }
         if self.exact {
             lines.push(format!("  {} exact numbers have left. {}", self.exact_numbers, words::EXACT));
-            lines.push("  After a declared change this site answers plans with noise only.".to_owned());
+            lines.push("  What came or went since can be computed from exact totals of now; `veilsum agree plan.toml` shows it.".to_owned());
         }
         lines.push(format!("  {}", self.of_a_person));
         lines

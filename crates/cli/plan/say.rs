@@ -15,7 +15,7 @@ use veilsum_node::{
     plan::PlanSpec,
 };
 
-/// Which plan `veilsum plan check` and `agree` read.
+/// Which plan `veilsum plan check` reads.
 #[derive(Args, Debug)]
 pub(crate) struct ReadArgs {
     /// The plan
@@ -44,7 +44,7 @@ pub(super) fn say(federation: &Federation, path: &Path, written: bool, json: boo
         map.insert("hash".into(), json!(hash.to_string()));
         map.insert("fingerprint".into(), json!(roster_fingerprint(&hash)));
         map.insert("roster".into(), json!(terms.roster.to_string()));
-        let cohort = json!({ "min_sites": terms.min_cohort, "threshold": terms.threshold, "colluders": terms.colluders,
+        let cohort = json!({ "sites": terms.sites, "min_sites": terms.min_cohort, "threshold": terms.threshold, "colluders": terms.colluders,
             "slots": terms.slots, "max_rows_per_site": terms.max_rows, "min_total_rows": terms.min_total_rows });
         map.insert("cohort".into(), cohort);
         map.insert("work".into(), json!(federation.work.as_ref()));

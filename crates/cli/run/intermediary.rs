@@ -23,7 +23,7 @@ pub(crate) fn prepare(args: &RunArgs, json: bool) -> Result<IntermediaryConfig, 
     let documents = args.documents();
     let is_intermediary = |id| id == PartyId::Intermediary;
     let (federation, identity) = documents.load("the intermediary", is_intermediary, args.own.state.as_ref())?;
-    documents.agree(&federation, &identity)?;
+    documents.agree(&federation, &identity, None)?;
     let listen = listen_at(args.listen, &federation.roster.intermediary)?;
     let coordinator = address_of(&federation.roster.coordinator)?;
     if !json {

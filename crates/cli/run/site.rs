@@ -78,15 +78,14 @@ pub(crate) fn read(args: &RunArgs, json: bool) -> Result<(ClientConfig, Option<T
     let from = args.own.rows(&site, file.as_deref(), Some(&key))?;
     let loaded = documents::load_rows(&federation, &from)?;
     site.has_room(loaded.rows_asked(&federation))?;
-    let Loaded { rows, origin, tally } = loaded;
-    documents.agree(&federation, &identity)?;
+    let Loaded { rows, tally } = loaded;
+    documents.agree(&federation, &identity, args.own.state.as_ref())?;
     let (coordinator, intermediary) =
         (address_of(&federation.roster.coordinator)?, address_of(&federation.roster.intermediary)?);
     let config = ClientConfig {
         party: args.reach.party(identity, federation, args.watch.watcher(json)?)?,
         site,
         rows,
-        origin: Arc::new(origin),
         coordinator,
         intermediary,
         state: Some(state),

@@ -26,9 +26,8 @@ use super::{
     intermediary, site,
 };
 use crate::{
-    party::{Own, block_on, listen_at, own_identity, place_for},
+    party::{Own, agree, block_on, listen_at, own_identity, place_for},
     proposal::Judge,
-    terminal::agree,
     verb,
 };
 
@@ -70,7 +69,7 @@ pub(crate) fn begin(args: &RunArgs, is_site: bool) -> Result<PathBuf, Failure> {
     place_for(&model_in(&args.out))?;
     let offered = Offered { file: &file, roster: &roster, key: &key, identity: &identity };
     match offered.standing()? {
-        Standing::New => agree(&offered)?,
+        Standing::New => agree(&offered, args.own.state.as_ref())?,
         // It stands by with the roster that it agreed to, and says what has to be done about this one.
         Standing::Agreed | Standing::Changed(_) => offered.passes().err().iter().for_each(verb::tell),
     }

@@ -5,11 +5,9 @@ use std::sync::Arc;
 
 pub use veilsum_proto::roster::check_sites;
 use veilsum_proto::{
-    Error,
     identity::{Identity, to_hex},
     limits::{MAX_QUERY, MIN_SITES},
-    plan::Terms,
-    policy::Floor,
+    plan::{Sites, Terms},
     roster::{PartyId, Roster},
 };
 
@@ -38,10 +36,11 @@ impl Federation {
     /// A [`Failure`] with the number at fault.
     pub fn new(roster: Roster, terms: Terms) -> Result<Federation, Failure> {
         let work = PlanSpec::from_bytes(&terms.application)?;
-        if work.sampling.is_some() && terms.block_size == 0 {
+        if work.recipe.noise.is_none() && terms.sites == Sites::Any {
             return Err(Failure::input(
-                "the plan samples sites, and has one block of all of them: what is drawn are whole blocks [REL-4]",
-                "leave the sampling out, or make a plan of several blocks (block_size)",
+                "exact totals over any sites that are left show what a site that leaves had sent: a plan without noise is over the same \
+                 sites [POL-9]",
+                "take sites = \"same\", or a plan with noise",
             ));
         }
         prove(&roster, &terms, &work)?;
@@ -168,18 +167,16 @@ fn prove_distances(work: &PlanSpec) -> Result<(), Failure> {
     Ok(())
 }
 
-/// [APP-6]: a sampled total covers only the sites drawn. Whoever may be missing from a round could be among them, and so could the
-/// colluders: two honest sites must be left.
-pub fn prove_sampling(n: usize, terms: &Terms, drawn: usize) -> Result<(), Failure> {
-    let (missing, colluders) = (n - covers_at_least(terms, n), terms.colluders_of(n));
-    let needed = (colluders + 2).max(MIN_SITES) + missing;
+/// [APP-6]: a sampled total is of the sites drawn alone, and the colluders could be among them.
+fn prove_sampling(n: usize, terms: &Terms, drawn: usize) -> Result<(), Failure> {
+    let (colluders, needed) = (terms.colluders_of(n), drawn_at_least(terms.colluders_of(n)));
     if drawn < needed {
         return Err(Failure::input(
             format!(
-                "{drawn} of {n} sites would be drawn for a round; with {missing} that may be missing and {colluders} that \
-                 may collude with the coordinator, at least {needed} must be, or a total could show a single site"
+                "{drawn} of {n} sites would be drawn for a round; with {colluders} that may collude with the coordinator, at least {needed} \
+                 must be, or a total could show a single site"
             ),
-            "raise sample or min_sites in `veilsum plan new`",
+            "raise sample in `veilsum plan new`",
         ));
     }
     Ok(())
@@ -189,7 +186,7 @@ pub fn prove_sampling(n: usize, terms: &Terms, drawn: usize) -> Result<(), Failu
 /// smaller threshold.
 pub fn covers_at_least(terms: &Terms, sites: usize) -> usize {
     let mut covers = sites;
-    while let Ok(left) = least_of(terms, 0, covers, sites)
+    while let Ok(left) = terms.threshold_of(covers, sites).map(|t| t.max(terms.least(sites)))
         && left < covers
     {
         covers = left;
@@ -197,20 +194,9 @@ pub fn covers_at_least(terms: &Terms, sites: usize) -> usize {
     covers
 }
 
-/// Sites that a total of a cohort of `cohort` out of `sites` covers at least. A deck has no fewer members than its cohorts, and
-/// so no smaller threshold.
-fn least_of(terms: &Terms, floor: u16, cohort: usize, sites: usize) -> Result<usize, Error> {
-    Ok(terms.threshold_of(cohort, sites)?.max(usize::from(terms.min_cohort.max(floor))).max(MIN_SITES))
-}
-
-/// [APP-6]: how many of a cohort must be drawn, so that those who may still go missing and the colluders leave two honest ones.
-///
-/// # Errors
-/// A sentence where such a cohort cannot be asked at all.
-pub fn drawn_at_least(terms: &Terms, floor: &Floor, cohort: usize, sites: usize) -> Result<usize, String> {
-    let covers = least_of(terms, floor.min_cohort, cohort, sites).map_err(|e| e.to_string())?;
-    let colluders = terms.colluders_of(sites).max(usize::from(floor.colluders));
-    Ok((colluders + 2).max(MIN_SITES) + cohort.saturating_sub(covers))
+/// [APP-6]: how many sites must be drawn, so that the colluders leave two honest ones.
+pub fn drawn_at_least(colluders: usize) -> usize {
+    (colluders + 2).max(MIN_SITES)
 }
 
 /// The short form of a hash or key that two people can compare by telephone: 16 hexadecimal digits in groups of four.

@@ -2,7 +2,7 @@
 
 use veilsum_cluster::{Batch, Domain, Prepared, SumStep, words};
 pub use veilsum_proto::suite::Hash;
-use veilsum_proto::suite::LongHash;
+use veilsum_proto::suite::{self, LongHash};
 
 use crate::error::Failure;
 
@@ -43,11 +43,17 @@ impl Answerer for Prepared {
     }
 
     fn digest(&self) -> Hash {
-        let mut digest = LongHash::new("rows of a site", self.rows() * 8 * self.domain().columns() as u64);
-        for part in self.packed().parts() {
-            let bytes: Vec<u8> = part.as_slice().iter().flat_map(|x| x.to_le_bytes()).collect();
-            digest.add(&bytes);
-        }
+        let width = self.domain().columns().max(1);
+        let row = |row: &[f64]| {
+            let bytes: Vec<u8> = row.iter().flat_map(|x| x.to_le_bytes()).collect();
+            suite::hash("row of a site", &[&bytes])
+        };
+        let parts = self.packed().parts();
+        let mut rows: Vec<Hash> =
+            parts.flat_map(|part| part.as_slice().chunks(width).map(row).collect::<Vec<_>>()).collect();
+        rows.sort_unstable();
+        let mut digest = LongHash::new("rows of a site", 32 * rows.len() as u64);
+        rows.iter().for_each(|row| digest.add(&row.0));
         digest.finish()
     }
 

@@ -6,9 +6,8 @@ use veilsum_cluster::{Per, Recipe, method::Seeding};
 use veilsum_proto::{
     fixed,
     kem::{CIPHERTEXT_BYTES, KEY_BYTES},
-    limits::MIN_SITES,
     message::{COMMITMENT, Kind, OVERHEAD},
-    plan::Terms,
+    plan::{Sites, Terms},
     policy::Floor,
     roster::PartyId,
 };
@@ -58,8 +57,8 @@ pub struct Cost {
     /// Bytes that one site uploads for it.
     #[serde(rename = "upload_bytes_per_count_deck")]
     pub count_deck_bytes: usize,
-    /// Which sites are released together, in words.
-    pub blocks: String,
+    /// Which sites totals cover, in words.
+    pub which_sites: String,
     /// Where first centres come from and why, in words.
     pub first_centres: String,
     /// Every question that the run may ask.
@@ -172,7 +171,7 @@ impl Cost {
                         .noise
                         .map(|share| share.deviation as f64 * 2f64.powi(-b.scale.fraction_bits) * (n as f64).sqrt()),
                 });
-                // Towards the intermediary a site always releases against a certificate ([REL-8]).
+                // Towards the intermediary a site always releases against a certificate ([UNM-1]).
                 let frames =
                     [Kind::MaskedInput, Kind::Unmask].into_iter().chain(counted.then_some(Kind::ConsistencyCheck));
                 Ok(QuestionCost {
@@ -185,8 +184,7 @@ impl Cost {
             })
             .collect::<Result<_, Failure>>()?;
         let covers = covers_at_least(terms, n);
-        // Whoever is missing may be one of those drawn.
-        let drawn = work.sampling.map_or(covers, |s| s.count(n).saturating_sub(n - covers));
+        let drawn = work.sampling.map_or(covers, |s| s.count(n));
         let mut cost = Cost {
             sites: n,
             threshold,
@@ -199,7 +197,7 @@ impl Cost {
             deck_bytes: deck_bytes(slots),
             count_slots,
             count_deck_bytes: deck_bytes(count_slots),
-            blocks: blocks_mean(terms, n),
+            which_sites: which_sites(federation),
             first_centres: first_centres(&work.recipe),
             questions,
             warnings: Vec::new(),
@@ -298,13 +296,13 @@ impl Cost {
         let (n, t, missing) = (self.sites, self.threshold, self.may_be_missing());
         let mut text = format!(
             "cohort      {n} sites; a total covers at least {}, so {missing} may be missing from the first\n\
-             blocks      {}\n\
+             sites       {}\n\
              collusion   {}\n\
              threshold   t = {t} of {n}; withstands the coordinator with {}, the plan assumes {}\n\
              deck        {}; a site uploads {} bytes for it to the coordinator, and {} to the intermediary for {}\n\
              start       {}\n",
             self.covers,
-            self.blocks,
+            self.which_sites,
             self.sites_mean(),
             counted(self.withstands, "colluding site"),
             self.colluders,
@@ -337,30 +335,23 @@ impl Cost {
     }
 }
 
-/// What the blocks of a plan for a roster of `sites` sites mean for its operators ([REL-3] to [REL-5]).
-pub fn blocks_mean(terms: &Terms, sites: usize) -> String {
-    let least = terms.least_in_new_block(sites).max(usize::from(terms.block_size));
-    if terms.block_size == 1 {
-        return "Every site is a block by itself. Once a site has left, or was not drawn, what it sent before can be computed from the totals. \
-                Sites whose policy asks for larger blocks take no part."
-            .to_owned();
+/// Which sites the totals of a plan cover, and what that means for its operators ([POL-1], [POL-10]).
+pub fn which_sites(federation: &Federation) -> String {
+    let noise = if federation.work.recipe.noise.is_some() { ", up to noise" } else { "" };
+    let subtracted =
+        format!("what one sent who leaves, or comes later, can be computed from totals with and without it{noise}");
+    let terms = &federation.terms;
+    match terms.sites {
+        Sites::Same => format!(
+            "Every total covers all {} sites: one that is lost is waited for. A member may leave or come with a new roster, to which everybody \
+             agrees once; {subtracted}.",
+            federation.roster.sites.len()
+        ),
+        Sites::Any => format!(
+            "Totals cover the sites that are left, at least {}: a run goes on without one that is lost, which is not asked; {subtracted}.",
+            terms.least(federation.roster.sites.len())
+        ),
     }
-    let count = if terms.block_size == 0 { 1 } else { (sites / least).max(1) };
-    if count == 1 {
-        return format!(
-            "All {sites} sites form one block: totals cover all of them together, as long as these rows are used. No single site can join \
-             or leave; new sites join as a block of at least {least}. Noise does not change this."
-        );
-    }
-    let left = sites - sites.div_ceil(count);
-    let needed =
-        terms.threshold_of(sites, sites).map_or(sites, |t| t.max(usize::from(terms.min_cohort)).max(MIN_SITES));
-    let loss =
-        if left >= needed { "goes on without that block" } else { "ends early: too few are left without that block" };
-    format!(
-        "The sites form {count} blocks of at least {least}, the same as long as these rows are used. No single site can join or leave; new \
-         sites join {least} at once. A run that loses a site {loss}. Noise does not change this."
-    )
 }
 
 /// Where the first centres of a recipe come from, in a sentence.
@@ -430,10 +421,9 @@ fn warn_method(federation: &Federation) -> Vec<String> {
         out.push("a cluster that only one site contributes to shows that site's mean".into());
     }
     if work.sampling.is_some() {
-        out.push(match federation.terms.block_size {
-            1 => "rounds cover different sites: what a single one sent can be computed from their differences".into(),
-            _ => "rounds cover different blocks: their differences show the sums of single blocks, and of no site in them".into(),
-        });
+        out.push(
+            "rounds cover different sites: what a single one sent can be solved for from their differences".into(),
+        );
     }
     let (m, usual) = (recipe.algorithm.traits().fuzzifier.unwrap_or(1.0), work.usual_fuzzifier());
     let d = columns::dimensions(&work.columns, &work.categorical) as f64;
@@ -466,7 +456,7 @@ fn rounding_of(b: &ScaledBlock, sites: usize, max_rows: u64) -> f64 {
 
 #[cfg(test)]
 mod tests {
-    use veilsum_cluster::sampling::Sampling;
+    use veilsum_cluster::{OutOfBox, privacy::Noise, sampling::Sampling};
 
     use super::*;
     use crate::tests::{kit, terms, work};
@@ -498,16 +488,11 @@ mod tests {
     /// A coalition with all parts of a total but one has that one, whatever the threshold is.
     #[test]
     fn what_so_many_sites_mean() {
-        for (n, withstands, fewer) in [
-            (3, 1, ""),
-            (4, 1, "; a total may cover 3 sites alone, and then 2 of them do"),
-            (5, 1, "; a total may cover 4 sites alone, and then 3 of them do"),
-            (10, 3, "; a total may cover 7 sites alone, and then 6 of them do"),
-        ] {
+        for (n, withstands) in [(3, 1), (4, 1), (5, 2), (10, 3)] {
             let cost = cost(n, |_, _| {});
             assert_eq!((cost.sites, cost.withstands), (usize::from(n), withstands));
             let sentence = format!(
-                "with {n} sites any {} of them together know the last one's part: the total less their own{fewer}",
+                "with {n} sites any {} of them together know the last one's part: the total less their own",
                 n - 1
             );
             assert_eq!(cost.sites_mean(), sentence);
@@ -522,32 +507,26 @@ mod tests {
         }
     }
 
-    /// `plan check` says what the blocks of a plan mean for whoever joins, leaves or is lost.
+    /// `plan check` says what a plan means for whoever joins, leaves or is lost.
     #[test]
-    fn what_blocks_mean() {
-        let of = |n, size, colluders| {
-            let change = |terms: &mut Terms, _: &mut crate::plan::PlanSpec| {
-                (terms.block_size, terms.colluders) = (size, colluders);
-                terms.min_cohort = 3;
+    fn which_sites_totals_cover_is_said() {
+        let of = |sites| {
+            let change = |terms: &mut Terms, work: &mut crate::plan::PlanSpec| {
+                terms.sites = sites;
+                if sites == Sites::Any {
+                    (work.recipe.noise, work.out_of_box, work.step_bits) =
+                        (Some(Noise::usual(0.2, 200).from_anywhere()), OutOfBox::Clip, Some(20));
+                    work.recipe.algorithm = veilsum_cluster::Algorithm::Fcm { m: 2.0, epsilon: 0.0, max_rounds: 8 };
+                    terms.min_cohort = 4;
+                }
             };
-            let cost = cost(n, change);
-            assert!(cost.to_text().contains(&cost.blocks));
-            cost.blocks
+            let cost = cost(5, change);
+            assert!(cost.to_text().contains(&cost.which_sites));
+            cost.which_sites
         };
-        let one = of(5, 0, 0);
-        assert!(
-            one.contains("totals cover all of them together") && one.contains("No single site can join or leave"),
-            "{one}"
-        );
-        assert!(one.contains("block of at least 3") && of(10, 0, 0).contains("block of at least 5"));
-        assert_eq!(of(5, 3, 1), one, "two blocks of three do not fit into five sites");
-        let (two, three) = (of(6, 3, 1), of(9, 3, 1));
-        assert!(two.contains("2 blocks of at least 3") && two.contains("A run that loses a site ends early"), "{two}");
-        assert!(
-            three.contains("3 blocks of at least 3") && three.contains("No single site can join or leave"),
-            "{three}"
-        );
-        assert!(of(5, 1, 1).contains("what it sent before can be computed"));
+        let (same, any) = (of(Sites::Same), of(Sites::Any));
+        assert!(same.contains("all 5 sites: one that is lost is waited for") && !same.contains("noise"), "{same}");
+        assert!(any.contains("at least 4") && any.ends_with("with and without it, up to noise."), "{any}");
     }
 
     /// For every number of sites, threshold and floor: colluders that are said to be withstood leave two others in a total.
@@ -581,7 +560,7 @@ mod tests {
         let noisy = Cost { noisy: true, ..cost(3, |_, _| {}) };
         assert!(noisy.sites_mean().contains("the last one's part, with the noise of its own: the total less"));
         let drawn = cost(10, |terms, work| {
-            (terms.min_cohort, terms.colluders, terms.block_size) = (10, 1, 1);
+            (terms.min_cohort, terms.colluders) = (10, 1);
             work.sampling = Some(Sampling { share: 0.4, seed: 1 });
         });
         assert_eq!((drawn.drawn, drawn.withstands), (4, 2));

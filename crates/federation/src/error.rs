@@ -147,7 +147,7 @@ impl From<veilsum_proto::Error> for Failure {
             E::Invalid { .. } => (Code::Input, "make the document anew and send it to everybody"),
             E::Quorum { .. } => (
                 Code::Quorum,
-                "start the run again when more sites are there; of a block that has answered before, all of them",
+                "start the run again when the missing sites are there; a plan with noise may say sites = \"any\" and go on without them",
             ),
             E::Journal(_) => (Code::Input, "never put an older copy in its place: agree on a new plan"),
             _ => (Code::Internal, "this is a defect, please report it"),
@@ -163,16 +163,8 @@ fn after_refusal(rule: Rule) -> &'static str {
         Rule::Pol8 => {
             "agree on a plan whose rho is left in the account (`veilsum check`); a plan with noise is good for one run"
         }
-        Rule::Pol9 => "ask for a plan with noise; what exact totals tell of rows, `veilsum plan check` says",
-        Rule::Rel3 => "agree on a plan with larger blocks (block_size), or take part when more sites are there",
-        Rule::Rel4 | Rule::Rel5 => {
-            "run again when all sites of the block are there: what a site released once is released with the same sites for the \
-             life of its rows"
-        }
-        Rule::Rel6 => "wait for the coordinator's next round: nothing of this site is in a total of this one",
-        Rule::Rel7 => {
-            "agree with the sites of the block on one run from which the changed rows of enough of them count"
-        }
+        Rule::Pol9 => "read what it asks and agree to it (`veilsum agree plan.toml`), or ask for a plan with noise",
+        Rule::Pol10 => "read what it asks and agree to it once: `veilsum agree plan.toml`",
         _ => "agree on a plan that this site's policy allows (`veilsum check`)",
     }
 }

@@ -168,7 +168,7 @@ impl About<'_> {
         let mut fields = if let Value::Object(fields) = known { fields } else { Fields::new() };
         let release = json!({
             "totals": fields.get("questions"),
-            "block_size": self.terms.block_size,
+            "sites": self.terms.sites,
             "min_total_rows": self.terms.min_total_rows,
         });
         let more = [

@@ -3,7 +3,7 @@
 use veilsum_cluster::{Algorithm, OutOfBox, Recipe, Scaling, method::Seeding};
 use veilsum_proto::{
     identity::Identity,
-    plan::Terms,
+    plan::{Sites, Terms},
     roster::{Member, Roster},
 };
 
@@ -51,7 +51,7 @@ pub(crate) fn terms(roster: &Roster, work: &PlanSpec) -> Terms {
         min_cohort: 3,
         threshold: 0,
         colluders: 0,
-        block_size: 0,
+        sites: Sites::Same,
         slots: 4,
         max_rows: 1_000,
         min_total_rows: 100,

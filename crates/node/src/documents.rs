@@ -50,7 +50,7 @@ pub use veilsum_federation::{
 
 use crate::{
     plan::OutOfBox,
-    release::{ClusterError, Origin, Prepared, Rows},
+    release::{ClusterError, Prepared, Rows},
     table::{self, Table, TableSpec, Tally},
 };
 
@@ -85,9 +85,8 @@ pub fn load_rows(federation: &Federation, from: &RowsFrom) -> Result<Loaded, Fai
     read_often(from)?;
     let table = table::read(&from.data, &spec_of(federation, from)?)?;
     let tally = table.tally();
-    let (rows, origin) = ready(federation, &from.data, table)?;
-    let rows = rows.with_missing(tally.missing(&federation.work.categorical))?;
-    Ok(Loaded { rows: Arc::new(rows), origin, tally: Some(tally) })
+    let rows = ready(federation, &from.data, table)?.with_missing(tally.missing(&federation.work.categorical))?;
+    Ok(Loaded { rows: Arc::new(rows), tally: Some(tally) })
 }
 
 /// Rows that a program hands over in place of a file: n x d numbers in the plan's columns and original units, indicators of categories
@@ -101,8 +100,8 @@ pub fn rows_in_memory(federation: &Federation, values: &[f64]) -> Result<Loaded,
     let of_file = spec_of(federation, &RowsFrom::default())?;
     let table = table::read_given(values, &TableSpec { columns, categorical, ..of_file })?;
     let tally = table.tally();
-    let (rows, origin) = ready(federation, Path::new(HANDED), table)?;
-    Ok(Loaded { rows: Arc::new(rows), origin, tally: Some(tally) })
+    let rows = ready(federation, Path::new(HANDED), table)?;
+    Ok(Loaded { rows: Arc::new(rows), tally: Some(tally) })
 }
 
 /// Whether rows fit to columns for which there is no plan yet. Nothing is kept of them.
@@ -147,23 +146,12 @@ fn read_often(from: &RowsFrom) -> Result<(), Failure> {
     Err(Failure::input(what, next))
 }
 
-fn ready(federation: &Federation, data: &Path, table: Table) -> Result<(Prepared, Origin), Failure> {
+fn ready(federation: &Federation, data: &Path, table: Table) -> Result<Prepared, Failure> {
     let work = &federation.work;
     let domain = work.domain()?;
     let fault = |e: ClusterError| in_file(data, e.into());
     let rows = Rows::new(table.values, domain.columns()).map_err(fault)?;
-    let prepared = Prepared::new(&rows, &domain, work.out_of_box).map_err(fault)?;
-    Ok((prepared, Origin::new(work.names(), rows)))
-}
-
-/// Rows for a ledger alone.
-///
-/// # Errors
-/// As [`load_rows`].
-pub fn origin_of(from: &RowsFrom, spec: TableSpec) -> Result<Origin, Failure> {
-    let table = table::read(&from.data, &spec)?;
-    let rows = Rows::new(table.values, table.columns.len()).map_err(|e| in_file(&from.data, e.into()))?;
-    Ok(Origin::new(table.columns, rows))
+    Prepared::new(&rows, &domain, work.out_of_box).map_err(fault)
 }
 
 /// What a plan wants of a site's rows.

@@ -13,8 +13,8 @@ use tokio::{sync::oneshot, task::JoinHandle};
 use veilsum_proto::{
     aggregator::Timing,
     identity::Identity,
-    plan::Terms,
-    policy::{Floor, Policy},
+    plan::{Sites, Terms},
+    policy::Policy,
     roster::{Member, PartyId, Roster},
     suite::Hash,
 };
@@ -26,7 +26,7 @@ use crate::{
     error::{Code, Failure},
     plan::{OutOfBox, PlanSpec},
     random::system_rng,
-    release::{Domain, Origin, Prepared, Rows},
+    release::{Domain, Prepared, Rows},
     role::{
         client::{self, ClientConfig, ClientReport},
         config::Party,
@@ -62,11 +62,6 @@ impl LoopbackSite {
         let prepared = Prepared::new(&self.rows, domain, out_of_box)?;
         Ok(if self.missing.is_empty() { prepared } else { prepared.with_missing(self.missing.clone())? })
     }
-
-    /// The same in original units, by which a ledger knows them again.
-    fn origin(&self, work: &PlanSpec) -> Origin {
-        Origin::new(work.names(), self.rows.clone())
-    }
 }
 
 impl From<(String, Rows)> for LoopbackSite {
@@ -84,7 +79,7 @@ pub fn default_terms(sites: &[LoopbackSite], work: &PlanSpec) -> Terms {
         min_cohort: if work.recipe.noise.is_some() { sites.len() as u16 } else { 3 },
         threshold: 0,
         colluders: 0,
-        block_size: 0,
+        sites: Sites::Same,
         slots: usual_slots(sites.len()),
         max_rows: largest.next_power_of_two(),
         min_total_rows: u64::from(work.most_clusters()),
@@ -138,11 +133,9 @@ impl LoopbackConfig {
 /// Every frame that an aggregator received, in order: the view that an auditor attacks.
 pub type View = Arc<Mutex<Vec<(PartyId, Vec<u8>)>>>;
 
-/// The policy of sites whose data are made up: the protocol's own floor, and nothing else; what a site that leaves sent may
-/// be computed, where the plan lets it.
+/// The policy of sites whose data are made up: the protocol's own floor, and nothing else.
 pub fn toy_policy() -> SitePolicy {
-    let floor = Floor { contributors: 1, ..Floor::default() };
-    Policy { floor, nano_rho: u64::MAX, max_rows: 0, ..Policy::default() }.into()
+    Policy { nano_rho: u64::MAX, max_rows: 0, ..Policy::default() }.into()
 }
 
 /// Waits that suit one machine: whoever leaves is missed at once, and whoever computes beside much other work is waited for.
@@ -254,7 +247,7 @@ pub async fn run(config: LoopbackConfig) -> Result<LoopbackRun, Failure> {
     }));
     let intermediary = address.await.map_err(not_bound)?;
     let mut clients = Vec::new();
-    for (i, (site, rows)) in config.sites.iter().zip(prepared).enumerate() {
+    for (i, rows) in prepared.into_iter().enumerate() {
         let state = config.state.as_ref().map(|folder| folder.join(format!("site-{i}")));
         if let Some(state) = &state {
             ledger::begin(state, &identities[i + 2].digest_secret())?;
@@ -263,12 +256,11 @@ pub async fn run(config: LoopbackConfig) -> Result<LoopbackRun, Failure> {
             party: party(i + 2),
             site: config.site.clone(),
             rows: Arc::new(rows),
-            origin: Arc::new(site.origin(work)),
             coordinator: coordinator.into(),
             intermediary: intermediary.into(),
             state,
             patience: Duration::from_millis(config.timing.join),
-            agreed: config.work.recipe.noise.is_none(),
+            agreed: true,
         })));
     }
     let result = joined(server).await;

@@ -49,8 +49,7 @@ pub enum Error {
         "too few sites for {step}: {alive} of the {needed} needed; nothing was revealed beyond the totals before [{rule}]"
     )]
     Quorum {
-        /// The step that could not be taken. Where a block lacks a member ([REL-4]), it names who is missing and who
-        /// waits.
+        /// The step that could not be taken.
         step: String,
         /// Sites left.
         alive: usize,

@@ -164,7 +164,7 @@ impl Identity {
         Identity { digests: Some(secret), ..self }
     }
 
-    /// The secret with which rows and columns are known again ([LED-8]): of the account, or where it has none yet, one that follows from the
+    /// The secret with which rows are digested ([LED-9]): of the account, or where it has none yet, one that follows from the
     /// seed.
     pub fn digest_secret(&self) -> Zeroizing<[u8; 32]> {
         let own = || Zeroizing::new(suite::hash("digest secret", &[&*self.seed()]).0);

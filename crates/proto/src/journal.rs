@@ -6,7 +6,7 @@
 use serde::{Deserialize, Serialize};
 use zeroize::{Zeroize, ZeroizeOnDrop, Zeroizing};
 
-use crate::{codec, error::Error, limits::MAX_BODY, message::Named, release::Blocks, suite::Hash};
+use crate::{codec, error::Error, limits::MAX_BODY, message::Named, suite::Hash};
 
 /// One entry of a site's journal. Holds secrets; goes to a file of mode 0600 only.
 #[derive(Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -25,8 +25,6 @@ pub(crate) enum Entry {
     Checked { context: Hash, named: Named },
     /// The shares of these survivors' self-masks were given away, for these inputs.
     Released { context: Hash, named: Named },
-    /// No share is given for this slot, and no survivors of it are signed.
-    Burned { context: Hash, deck: u32, slot: u16 },
 }
 
 #[derive(Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -37,7 +35,6 @@ pub(crate) struct DeckRecord {
     pub(crate) directory: Hash,
     pub(crate) threshold: u16,
     pub(crate) members: Vec<u16>,
-    pub(crate) blocks: Blocks,
     /// The first slot that is not closed; all secrets below are of this slot or later ones.
     pub(crate) first: u16,
     /// At the site's own place its noise secret.
@@ -84,7 +81,6 @@ impl Record {
             Entry::Masked { .. } => RecordKind::Masked,
             Entry::Checked { .. } => RecordKind::Checked,
             Entry::Released { .. } => RecordKind::Released,
-            Entry::Burned { .. } => RecordKind::Burned,
         }
     }
 }
@@ -102,8 +98,6 @@ pub enum RecordKind {
     Checked,
     /// Shares of self-masks were given away.
     Released,
-    /// A slot was given up.
-    Burned,
 }
 
 impl std::fmt::Debug for Record {

@@ -1,6 +1,6 @@
 //! The ledger, an account of everything that ever left a site: its entries, their hash chain and their signatures (spec
-//! section 11.2, [LED-1] to [LED-3]). This module opens no file. An entry contains digests, lengths and what is public
-//! anyway; it contains no value and no row count.
+//! section 11.2, [LED-1] to [LED-3]). This module opens no file. An entry contains digests, lengths, what is public
+//! anyway, and for exact answers the number of rows; it contains no value.
 
 use serde::{Deserialize, Serialize};
 
@@ -11,8 +11,8 @@ use crate::{
     limits::MAX_SITES,
     message::Disclosure,
     policy::Cost,
-    release::Answered,
     rule::Rule,
+    standing::Answered,
     suite::{self, Hash},
 };
 
@@ -50,13 +50,6 @@ pub struct Entry {
     pub digest: Hash,
     /// The operator's name of the data set.
     pub data: String,
-    /// Digest of the rows under a key that only this site has: shows that they are the same, and nothing of them.
-    pub rows: Hash,
-    /// How often the operator had declared by then that the rows have changed.
-    pub version: u32,
-    /// Where it is an answer over another block than the answer before it: what the block's sites are known by, ascending, and how often
-    /// the rows of each have changed.
-    pub block: Option<Vec<(Hash, u32)>>,
     /// What is noted, where no frame left.
     pub note: Option<Note>,
     /// What becomes known when the answer is added up, where the entry is an answer.
@@ -70,18 +63,12 @@ pub const FORM: u8 = 1;
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Note {
-    /// Columns of the data set that were not known before.
-    Columns(Vec<Column>),
-    /// The operator declares that the rows have changed; the columns as they are from now on.
-    Changed(Vec<Column>),
-    /// The operator declares that these are other rows altogether: another version. What was given away before still counts.
-    Separate(Vec<Column>),
-    /// The masked words whose frame has the digest of this entry enter no total ([REL-6]).
-    Undone,
     /// Its signer takes the place of the one before: the account goes on under another key ([LED-9]).
     Signer,
-    /// The operator agrees to the exact totals of the plan that the entry names, for the rows as they are ([POL-9]).
-    Agreed,
+    /// The operator accepts this set of sites for good, as a cohort ([POL-10]).
+    Sites(Hash),
+    /// The operator agrees to the plan that the entry names; if its totals are exact, to those of this table ([POL-9], [POL-10]).
+    Agreed(Option<Table>),
     /// The run of the plan that the entry names begins; it may spend so much in all, in 10^-9 of rho ([POL-8]).
     Begun(u64),
     /// The run of the plan that the entry names is over.
@@ -92,6 +79,8 @@ pub enum Note {
         deck: u32,
         /// Digest of the members' keys, as that of a cohort.
         all: Hash,
+        /// Digest of the rows that this site answers from in the deck, as that of a table ([JRN-2]).
+        rows: Hash,
         /// The members by what they are known by, ascending; this site is one of them.
         members: Vec<Stated>,
     },
@@ -100,19 +89,20 @@ pub enum Note {
 /// What a member of a deck stated of its ledger.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub struct Stated {
-    /// Whose ledger ([`crate::release::Member::id`]).
+    /// Whose ledger ([`crate::standing::Member::id`]).
     pub id: Hash,
     /// How far it has come.
     pub answered: Answered,
 }
 
-/// A column of a data set.
-#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
-pub struct Column {
-    /// Its name.
-    pub name: String,
-    /// Digest of its values in their order of size, under a key that only this site has.
-    pub values: Hash,
+/// The rows of an exact answer.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Table {
+    /// How many they are.
+    pub rows: u64,
+    /// Digest of them in the plan's units, under a key that only this site has.
+    pub digest: Hash,
 }
 
 /// An answer that becomes readable in a total.
@@ -126,6 +116,8 @@ pub struct Answer {
     pub cost: Cost,
     /// Where a public draw decides whose rows it is made of: digest of the keys of these sites.
     pub drawn: Option<Hash>,
+    /// The rows that it is made of, exactly if it has no noise.
+    pub table: Option<Table>,
 }
 
 impl Entry {
@@ -147,27 +139,19 @@ impl Entry {
     fn is_whole(&self) -> bool {
         let answers = self.discloses == Disclosure::MaskedWords;
         let round = self.slot.is_some() == self.cohort.is_some() && (self.slot.is_some() || !answers);
-        let columns = match &self.note {
-            Some(Note::Columns(list) | Note::Changed(list) | Note::Separate(list)) => list.as_slice(),
-            _ => &[],
-        };
         let met = match &self.note {
             Some(Note::Met { members, .. }) => {
                 (1..=MAX_SITES).contains(&members.len()) && members.is_sorted_by(|a, b| a.id.0 < b.id.0)
             }
             _ => true,
         };
-        let undone = self.note == Some(Note::Undone);
-        let members = |block: &Vec<(Hash, u32)>| block.is_sorted_by(|(a, _), (b, _)| a.0 < b.0);
+        let answer = |a: &Answer| a.kind.len() <= MAX_NAME && a.table.is_some() == a.cost.nano_rho.is_none();
         self.data.len() <= MAX_NAME
             && self.answer.is_some() == answers
-            && (round || (undone && self.slot.is_some() && self.cohort.is_none()))
-            && self.answer.as_ref().is_none_or(|a| a.kind.len() <= MAX_NAME)
+            && round
+            && self.answer.as_ref().is_none_or(answer)
             && self.note.is_some() == (self.discloses == Disclosure::Nothing)
-            && (!undone || self.slot.is_some())
-            && columns.is_sorted_by(|a, b| a.name < b.name)
             && met
-            && self.block.as_ref().is_none_or(|block| answers && members(block))
     }
 }
 
@@ -249,26 +233,20 @@ mod tests {
             bytes: 300,
             digest: Hash([9; 32]),
             data: "ward 7".into(),
-            rows: Hash([3; 32]),
-            version: 1,
-            block: Some(vec![(Hash([1; 32]), 0), (Hash([2; 32]), 1)]),
             note: None,
             answer: Some(Answer {
                 kind: "fuzzy_sums".into(),
                 question: Hash([4; 32]),
                 cost: Cost { scalars: 9, nano_rho: None },
                 drawn: None,
+                table: Some(Table { rows: 120, digest: Hash([3; 32]) }),
             }),
         }
     }
 
-    fn columns(names: &[&str]) -> Vec<Column> {
-        names.iter().map(|name| Column { name: (*name).to_owned(), values: Hash([6; 32]) }).collect()
-    }
-
-    fn undone(e: &mut Entry) {
-        (e.answer, e.block, e.cohort) = (None, None, None);
-        (e.discloses, e.note) = (Disclosure::Nothing, Some(Note::Undone));
+    fn noted(e: &mut Entry) {
+        (e.answer, e.cohort, e.slot) = (None, None, None);
+        (e.discloses, e.note) = (Disclosure::Nothing, Some(Note::Sites(Hash([1; 32]))));
     }
 
     /// [LED-9]: another key signs on by a note of its own alone.
@@ -281,7 +259,6 @@ mod tests {
             cohort: None,
             discloses: Disclosure::Nothing,
             answer: None,
-            block: None,
             note: Some(Note::Signer),
             ..of(index, previous, by)
         };
@@ -338,15 +315,12 @@ mod tests {
             |e| e.bytes += 1,
             |e| e.digest.0[0] ^= 1,
             |e| e.data.push('x'),
-            |e| e.rows.0[0] ^= 1,
-            |e| e.version += 1,
-            |e| e.block = None,
-            |e| e.block.as_mut().unwrap()[1].1 = 7,
-            |e| e.block.as_mut().unwrap()[0].0.0[5] ^= 1,
             |e| e.answer.as_mut().unwrap().kind.push('x'),
             |e| e.answer.as_mut().unwrap().question.0[0] ^= 1,
             |e| e.answer.as_mut().unwrap().cost.scalars -= 1,
-            |e| e.answer.as_mut().unwrap().cost.nano_rho = Some(0),
+            |e| (e.answer.as_mut().unwrap().cost.nano_rho, e.answer.as_mut().unwrap().table) = (Some(0), None),
+            |e| e.answer.as_mut().unwrap().table.as_mut().unwrap().rows += 1,
+            |e| e.answer.as_mut().unwrap().table.as_mut().unwrap().digest.0[0] ^= 1,
             |e| e.answer.as_mut().unwrap().drawn = Some(Hash([0; 32])),
         ];
         for (i, change) in changes.iter().enumerate() {
@@ -357,13 +331,14 @@ mod tests {
         let stranger = Identity::from_seed(&[2; 32]);
         assert_eq!(rule(&entries[2], entries[2].sign(&stranger)), Rule::Led3);
         // Signed truly and still no entry.
-        let changes: [fn(&mut Entry); 7] = [
+        let changes: [fn(&mut Entry); 8] = [
             |e| e.answer = None,
             |e| e.discloses = Disclosure::RoundSeeds,
             |e| e.slot = None,
             |e| e.cohort = None,
-            |e| e.block.as_mut().unwrap().reverse(),
-            |e| e.note = Some(Note::Undone),
+            |e| e.answer.as_mut().unwrap().table = None,
+            |e| e.answer.as_mut().unwrap().cost.nano_rho = Some(1),
+            |e| e.note = Some(Note::Agreed(None)),
             |e| (e.discloses, e.answer) = (Disclosure::Nothing, None),
         ];
         for change in changes {
@@ -373,24 +348,13 @@ mod tests {
         }
         // A frame that is no answer names no slot, or one with its cohort; the longest names are taken.
         type Change = fn(&mut Entry);
-        let forms: [(bool, Change); 11] = [
-            (true, |e| {
-                (e.slot, e.cohort, e.answer, e.block, e.discloses) = (None, None, None, None, Disclosure::RoundSeeds)
-            }),
-            (true, |e| (e.answer, e.block, e.discloses) = (None, None, Disclosure::RoundSeeds)),
-            (false, |e| (e.answer, e.discloses) = (None, Disclosure::RoundSeeds)),
-            (true, |e| undone(e)),
+        let forms: [(bool, Change); 8] = [
+            (true, |e| (e.slot, e.cohort, e.answer, e.discloses) = (None, None, None, Disclosure::RoundSeeds)),
+            (true, |e| (e.answer, e.discloses) = (None, Disclosure::RoundSeeds)),
+            (true, |e| noted(e)),
             (false, |e| {
-                undone(e);
-                e.slot = None;
-            }),
-            (true, |e| {
-                undone(e);
-                (e.slot, e.note) = (None, Some(Note::Changed(columns(&["a", "b"]))));
-            }),
-            (false, |e| {
-                undone(e);
-                (e.slot, e.note) = (None, Some(Note::Columns(columns(&["b", "a"]))));
+                noted(e);
+                e.slot = Some((0, 0));
             }),
             (true, |e| e.data = "d".repeat(MAX_NAME)),
             (false, |e| e.data = "d".repeat(MAX_NAME + 1)),

@@ -11,7 +11,7 @@
 //!
 //! 1. [`limits`], `rule`, `error`, [`codec`], [`suite`], `spread`: every bound with its reason, faults with their rule, bytes, the
 //!    ciphersuite, work that all cores share.
-//! 2. [`identity`], [`roster`], [`joining`], [`release`], [`plan`]: who takes part, how that changes and how they came, over which sites a total may be, and under which terms.
+//! 2. [`identity`], [`roster`], [`joining`], [`standing`], [`plan`]: who takes part, how that changes and how they came, what a site states, and under which terms.
 //! 3. [`fixed`], [`noise`]: integers in place of numbers, and exact noise.
 //! 4. [`kem`], `shamir`, `mask`, `commit`: the parts of a deck and a round.
 //! 5. [`message`]: what is on the wire.
@@ -44,12 +44,12 @@ mod opening;
 pub mod plan;
 pub mod policy;
 pub mod recompute;
-pub mod release;
 pub mod roster;
 mod rule;
 mod shamir;
 pub mod site;
 mod spread;
+pub mod standing;
 pub mod suite;
 #[cfg(test)]
 extern crate self as veilsum_proto;

@@ -91,12 +91,6 @@ kinds! {
     Refusal = 16, MAX_SMALL_BODY;
     /// Aggregator: all that is needed to recompute the total of the round.
     Opening = 17, MAX_OPENING;
-    /// Aggregator: the round cannot be completed; sign that you give no share for it.
-    Burn = 18, MAX_SMALL_BODY;
-    /// Site: it gives no share for the slot and signs no survivors of it.
-    Burned = 19, MAX_SMALL_BODY;
-    /// Aggregator: enough of these signatures; no total of the slot can come about.
-    BurnCertificate = 20, MAX_LIST_BODY;
     /// Either: who I am and which plan I hold.
     Hello = 64, MAX_SMALL_BODY;
     /// Aggregator: accepted.
@@ -426,7 +420,7 @@ mod tests {
     use super::*;
     use crate::{
         kem::{CIPHERTEXT_BYTES, KEY_BYTES},
-        release::{Answered, Standing},
+        standing::{Answered, Standing},
     };
 
     fn sample() -> (Identity, Hash, Hash, Vec<u8>) {
@@ -505,20 +499,14 @@ mod tests {
             dh_key: [1; 32],
             kem_key: [3; KEY_BYTES].into(),
             commitments: context,
-            standing: Standing {
-                account: Some(context),
-                block: Some(context),
-                version: 7,
-                answered: Answered { number: 9, link: context },
-            },
+            standing: Standing { account: Some(context), answered: Answered { number: 9, link: context } },
         };
         let frame = frame(&id, &session, Kind::AdvertiseKeys, &context, &keys);
         let proof = checked(&frame, &session, &id.public()).unwrap().proof;
         let entries = (0..n).map(|site| DirectoryEntry { site, keys: keys.clone(), proof }).collect();
-        // Every site by itself takes most room.
-        let directory = Directory { threshold: n, entries, blocks: (0..n).map(|site| vec![site]).collect() };
+        let directory = Directory { threshold: n, entries };
         let bytes = codec::encode(&directory);
-        assert_eq!(bytes.len(), 18 + (1_456 + 10) * usize::from(n));
+        assert_eq!(bytes.len(), 10 + 1_419 * usize::from(n));
         assert!(codec::decode::<Directory>("d", &bytes, Kind::Directory.body_limit()).unwrap() == directory);
     }
 

@@ -14,8 +14,8 @@ use std::collections::BTreeMap;
 use crate::{
     error::Error,
     ledger::Stated,
-    release::{Answered, Member, block_id},
     rule::Rule,
+    standing::{Answered, Member, set_of_sites},
     suite::Hash,
 };
 
@@ -138,7 +138,7 @@ impl Met {
 
     /// Digest of the keys of these members, as that of a cohort.
     pub fn all(members: &[Member]) -> Hash {
-        block_id(members.iter().map(|member| Hash(member.key.0)))
+        set_of_sites(members.iter().map(|member| member.key))
     }
 
     /// What a ledger notes of these members.
@@ -156,11 +156,6 @@ impl Met {
             let stated = self.others.get(&id.0).map_or(&[][..], |other| &other.stated);
             stated.iter().any(|said| said.deck == deck && said.answered == *answered)
         })
-    }
-
-    /// Whether anything was taken of this deck of a session.
-    pub fn has_deck(&self, session: Hash, (run, deck): (Hash, u32)) -> bool {
-        self.decks.contains_key(&(session, run, deck))
     }
 
     /// Takes what all members of a deck state, whose keys have this digest.

@@ -8,7 +8,6 @@ use crate::{
     error::Error,
     identity::{Identity, Signature},
     limits::{MAX_APPLICATION, MAX_SITES, MAX_SLOTS, MIN_SITES},
-    release,
     roster::Roster,
     rule::Rule,
     suite::{self, Hash},
@@ -27,10 +26,8 @@ pub struct Terms {
     /// Sites that may collude with the coordinator without learning more than a total; 0 means floor((N − 1)/3) for the
     /// N sites of the *roster*: a deck that the coordinator keeps small does not make fewer of them collude.
     pub colluders: u16,
-    /// The smallest number of sites in a block, whose parts are released only together ([REL-1], [REL-4]). 0 makes one
-    /// block of all sites that are there. 1 makes every site a block by itself, and what a site sent can then be
-    /// computed once it has left.
-    pub block_size: u16,
+    /// Which sites a total may cover.
+    pub sites: Sites,
     /// The number of rounds that one exchange of keys prepares (the slots of a deck).
     pub slots: u16,
     /// The largest number of rows of any one site; the proof that fixed point does not overflow rests on it.
@@ -39,6 +36,17 @@ pub struct Terms {
     pub min_total_rows: u64,
     /// Whatever the application computes, encoded by it.
     pub application: Vec<u8>,
+}
+
+/// Which sites a total may cover.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Sites {
+    /// All of the roster: a site that is lost is waited for.
+    #[default]
+    Same,
+    /// Those that are left, at least as many as the floor: a run goes on without a site that is lost.
+    Any,
 }
 
 /// A plan with the coordinator's signature.
@@ -81,15 +89,6 @@ impl Terms {
         if self.application.len() > MAX_APPLICATION {
             return bad(format!("its method part is over {MAX_APPLICATION} bytes"), Rule::Pln2);
         }
-        let least = self.least_in_new_block(n);
-        if self.block_size > 1 && !(least..=n).contains(&usize::from(self.block_size)) {
-            let why = format!(
-                "block_size is {} where {least} (the sites that may collude, and two) to {n} (all sites) are possible, or 0 \
-                 for one block of all sites that are there",
-                self.block_size
-            );
-            return bad(why, Rule::Pln2);
-        }
         // Smaller decks that come about as sites leave are checked when they do ([THR-2]).
         self.threshold_of(n, n).map(|_| ())
     }
@@ -109,10 +108,12 @@ impl Terms {
         Ok(t)
     }
 
-    /// [REL-3]: sites that a new block has at least in this plan. `sites` is the size of the roster.
-    pub fn least_in_new_block(&self, sites: usize) -> usize {
-        let contributors = if self.block_size == 1 { 1 } else { 2 };
-        release::least_sites(contributors, self.colluders_of(sites))
+    /// [POL-1]: the fewest sites that a total of this plan covers, of the `sites` of the roster.
+    pub fn least(&self, sites: usize) -> usize {
+        match self.sites {
+            Sites::Same => sites,
+            Sites::Any => usize::from(self.min_cohort).max(MIN_SITES),
+        }
     }
 
     /// Colluding sites that are assumed among the roster's `sites`.
@@ -188,7 +189,7 @@ mod tests {
             min_cohort: 3,
             threshold: 0,
             colluders: 0,
-            block_size: 0,
+            sites: Sites::Any,
             slots: 1,
             max_rows: 1,
             min_total_rows: 0,
@@ -227,13 +228,7 @@ mod tests {
     #[test]
     fn numbers_at_their_limits() {
         type Change = fn(&mut Terms);
-        let changes: [(Result<(), Rule>, Change); 16] = [
-            (Ok(()), |t| t.block_size = 0),
-            (Ok(()), |t| t.block_size = 1),
-            (Err(Rule::Pln2), |t| t.block_size = 2),
-            (Ok(()), |t| t.block_size = 3),
-            (Ok(()), |t| t.block_size = 5),
-            (Err(Rule::Pln2), |t| t.block_size = 6),
+        let changes: [(Result<(), Rule>, Change); 10] = [
             (Err(Rule::Pln2), |t| t.min_cohort = 2),
             (Ok(()), |t| t.min_cohort = 5),
             (Err(Rule::Pln2), |t| t.min_cohort = 6),

@@ -1,15 +1,12 @@
 //! A site's own policy: what it demands whatever the coordinator's plan says, and how much it gives away in all (spec section
 //! 11). The module is pure, uses integers only, reads no row, and fails closed.
 
-use std::sync::Arc;
-
 use serde::{Deserialize, Serialize};
 
 use crate::{
     error::Error,
     limits::MIN_SITES,
-    plan::{Terms, check_threshold},
-    release::{self, Blocks, OwnBlock},
+    plan::{Sites, Terms, check_threshold},
     rule::Rule,
     suite::Hash,
 };
@@ -24,14 +21,11 @@ pub struct Floor {
     pub colluders: u16,
     /// The largest number of different questions of one plan that this site answers.
     pub max_rounds: u32,
-    /// Honest sites behind everything that is released of this site's block ([REL-3]). With 0 or 1 what this site sent can be
-    /// computed once it has left.
-    pub contributors: u32,
 }
 
 impl Default for Floor {
     fn default() -> Self {
-        Floor { min_cohort: MIN_SITES as u16, colluders: 0, max_rounds: 1_000, contributors: 2 }
+        Floor { min_cohort: MIN_SITES as u16, colluders: 0, max_rounds: 1_000 }
     }
 }
 
@@ -49,6 +43,10 @@ pub struct Policy {
     pub nano_rho: u64,
     /// Whether the operator may agree to a plan without noise ([POL-9]).
     pub exact: Exact,
+    /// Which plans are answered without a further word, as to the sites of a total ([POL-10]).
+    pub sites: Sites,
+    /// Which plans the operator agrees to ([POL-10]).
+    pub ask: Ask,
     /// Rows that this site holds at most, far above those that it has, and no secret: a plan with noise leaves room for as many
     /// ([POL-4]).
     pub max_rows: u64,
@@ -64,6 +62,16 @@ pub enum Exact {
     ByAgreement,
     /// None is answered.
     Never,
+}
+
+/// Which plans a site's operator agrees to ([POL-10]).
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Ask {
+    /// Those that need it.
+    WhenNeeded,
+    /// All.
+    Always,
 }
 
 /// Rows that a site holds at most whose policy says nothing: about a million.
@@ -83,6 +91,8 @@ impl Default for Policy {
             columns: None,
             nano_rho: DEFAULT_NANO_RHO,
             exact: Exact::ByAgreement,
+            sites: Sites::Same,
+            ask: Ask::WhenNeeded,
             max_rows: DEFAULT_MAX_ROWS,
             rows_per_person: None,
         }
@@ -98,13 +108,8 @@ pub struct Request<'a> {
     pub repeated: bool,
     /// What it gives away.
     pub cost: Cost,
-    /// Whether the operator agreed to this plan without noise, for these rows ([POL-9]).
+    /// Whether the operator agreed to all of this plan that needs it ([POL-9], [POL-10]).
     pub agreed: bool,
-    /// The block that this data set belongs to, with the versions at its last answer ([REL-5], [REL-7]); nothing before its
-    /// first masked words have left.
-    pub before: Option<&'a OwnBlock>,
-    /// The sites whose rows a public draw takes, if there is one.
-    pub drawn: Option<&'a [u16]>,
     /// Different questions of this plan that this site answered in all runs, this one included.
     pub of_plan: u64,
 }
@@ -129,7 +134,7 @@ pub struct Cost {
     pub nano_rho: Option<u64>,
 }
 
-/// What was given away under one identity before: by all its plans, of all versions of its rows.
+/// What was given away under one identity before, by all its plans.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Spent {
     /// Different answers.
@@ -168,10 +173,6 @@ pub struct Asked {
     pub query: Vec<u8>,
     /// How many queries this site was asked in this run, this one included.
     pub rounds: u32,
-    /// The blocks of the deck.
-    pub blocks: Arc<Blocks>,
-    /// This site's own among them.
-    pub own: OwnBlock,
     /// Sites of the roster.
     pub sites: usize,
 }
@@ -189,8 +190,7 @@ impl Consent {
 }
 
 /// Decides whether this site answers `asked`, which the application describes as `request`, after what was `spent` before
-/// ([POL-1], [POL-2], [POL-4], [POL-8], [POL-9]), and whether it is asked over whole blocks ([REL-3] to [REL-7]). Nothing here
-/// depends on a row.
+/// ([POL-1], [POL-2], [POL-4], [POL-8], [POL-9]). Nothing here depends on a row.
 ///
 /// # Errors
 /// `Error::Refused` with the rule and what is missing.
@@ -201,12 +201,9 @@ pub fn decide(
     request: &Request<'_>,
     spent: &Spent,
 ) -> Result<Consent, Error> {
-    check_size(terms, &policy.floor, asked.cohort.len())?;
+    check_size(terms, &policy.floor, asked.cohort.len(), asked.sites)?;
     // A coordinator that begins a new run does not get a new allowance.
     check_questions(&policy.floor, u64::from(asked.rounds).max(request.of_plan))?;
-    let least = least_in_block(terms, &policy.floor, asked.sites);
-    release::admit(&asked.own, request.before, &asked.blocks, &asked.cohort, request.drawn, least)
-        .map_err(|broken| Error::refused(format!("the aggregator {}", broken.what), broken.rule))?;
     check_plan(policy, &request.plan)?;
     if !request.repeated {
         check_account(policy, request.cost.nano_rho, request.agreed, spent)?;
@@ -256,8 +253,8 @@ pub fn check_plan(policy: &Policy, plan: &PlanFacts<'_>) -> Result<(), Error> {
     }
 }
 
-/// The account: what all answers under this identity spend together ([POL-8]), and that nothing leaves without noise which
-/// the operator has not agreed to ([POL-9]). `nano_rho` is what is about to be spent, `None` without noise.
+/// The account: what all answers under this identity spend together ([POL-8]), and that nothing leaves to which the operator has yet
+/// to agree ([POL-9], [POL-10]). `nano_rho` is what is about to be spent, `None` without noise.
 ///
 /// # Errors
 /// As [`decide`].
@@ -279,6 +276,9 @@ pub fn check_account(policy: &Policy, nano_rho: Option<u64>, agreed: bool, spent
             "the plan adds no noise, and this site's operator has not agreed to its exact totals",
             Rule::Pol9,
         )),
+        Some(_) if !agreed => {
+            Err(Error::refused("this site's operator has not agreed to the plan, which needs it", Rule::Pol10))
+        }
         _ => Ok(()),
     }
 }
@@ -295,26 +295,21 @@ pub fn left_text(nano_rho: u64) -> String {
     rho_text(nano_rho - nano_rho % 100_000)
 }
 
-/// The smallest number of sites this site lets a total cover.
-pub(crate) fn least(terms: &Terms, floor: &Floor) -> usize {
-    usize::from(terms.min_cohort.max(floor.min_cohort)).max(MIN_SITES)
+/// [POL-1]: the smallest number of sites this site lets a total cover, of the `sites` of the roster.
+pub(crate) fn least(terms: &Terms, floor: &Floor, sites: usize) -> usize {
+    terms.least(sites).max(usize::from(floor.min_cohort))
 }
 
-/// [POL-1]: a total over fewer sites than the floor is refused.
+/// [POL-1]: a total over fewer sites than the floor, or than the plan's, is refused.
 ///
 /// # Errors
 /// As [`decide`].
-pub fn check_size(terms: &Terms, floor: &Floor, n: usize) -> Result<(), Error> {
-    let least = least(terms, floor);
+pub fn check_size(terms: &Terms, floor: &Floor, n: usize, sites: usize) -> Result<(), Error> {
+    let least = least(terms, floor, sites);
     if n < least {
         return Err(Error::refused(format!("a total over {n} sites where the floor is {least}"), Rule::Pol1));
     }
     Ok(())
-}
-
-/// [REL-3]: sites that this site's block has at least. `sites` is the size of the roster.
-pub fn least_in_block(terms: &Terms, floor: &Floor, sites: usize) -> usize {
-    release::least_sites(floor.contributors, colluders(terms, floor, sites))
 }
 
 /// Sites that this site supposes to collude: as many as it says, or the plan.
@@ -328,7 +323,7 @@ pub(crate) fn colluders(terms: &Terms, floor: &Floor, sites: usize) -> usize {
 /// # Errors
 /// `Error::Refused` if it does not withstand them, or is none for so many sites.
 pub fn threshold(terms: &Terms, floor: &Floor, n: usize, sites: usize) -> Result<usize, Error> {
-    check_size(terms, floor, n)?;
+    check_size(terms, floor, n, sites)?;
     let t = terms.threshold_of(n, sites)?;
     check_threshold(n, t, colluders(terms, floor, sites)).map_err(|why| Error::refused(why, Rule::Thr2))?;
     Ok(t)

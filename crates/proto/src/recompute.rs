@@ -8,7 +8,6 @@ use crate::{
     message::{self, Ask, Kind, Opening, Verified, opening_hash, round_context},
     opening::{Seen, Verified as Before},
     plan::Terms,
-    policy::{self, Floor},
     roster::{PartyId, Roster},
     rule::Rule,
     suite::Hash,
@@ -122,7 +121,7 @@ impl Documents<'_> {
         let (sites, members) = (opening.alive.len(), opening.alive.len() + opening.others.len());
         let threshold = self.terms.threshold_of(members, self.roster.sites.len());
         let threshold = match threshold {
-            Ok(threshold) if sites >= threshold.max(policy::least(self.terms, &Floor::default())) => threshold,
+            Ok(threshold) if sites >= threshold.max(self.terms.least(self.roster.sites.len())) => threshold,
             _ => return blame("opened a total over fewer sites than the plan allows".into(), Rule::Opn2),
         };
         let seen = Seen {

@@ -85,11 +85,10 @@ rules! {
         Opn7 "OPN-7", Opn8 "OPN-8", Opn9 "OPN-9";
     "10.1": Frm1 "FRM-1", Frm3 "FRM-3", Frm4 "FRM-4", Frm5 "FRM-5", Frm6 "FRM-6", Frm7 "FRM-7";
     "12": Jrn1 "JRN-1", Jrn2 "JRN-2", Jrn3 "JRN-3", Jrn4 "JRN-4", Jrn5 "JRN-5";
-    "11": Pol1 "POL-1", Pol2 "POL-2", Pol3 "POL-3", Pol4 "POL-4", Pol8 "POL-8", Pol9 "POL-9";
+    "11": Pol1 "POL-1", Pol2 "POL-2", Pol3 "POL-3", Pol4 "POL-4", Pol8 "POL-8", Pol9 "POL-9",
+        Pol10 "POL-10";
     "11.2": Led1 "LED-1", Led2 "LED-2", Led3 "LED-3", Led4 "LED-4", Led5 "LED-5", Led6 "LED-6",
-        Led7 "LED-7", Led8 "LED-8", Led9 "LED-9", Led10 "LED-10", Led11 "LED-11";
-    "11.3": Rel1 "REL-1", Rel2 "REL-2", Rel3 "REL-3", Rel4 "REL-4", Rel5 "REL-5", Rel6 "REL-6",
-        Rel7 "REL-7", Rel8 "REL-8";
+        Led7 "LED-7", Led9 "LED-9", Led10 "LED-10", Led11 "LED-11";
     "13": App1 "APP-1", App9 "APP-9", App2 "APP-2", App3 "APP-3", App4 "APP-4", App5 "APP-5",
         App6 "APP-6", App8 "APP-8";
     "13.2": Qry1 "QRY-1", Qry2 "QRY-2";

@@ -5,7 +5,6 @@
 
 use std::sync::LazyLock;
 
-use aes::{Aes256, cipher::BlockCipherEncrypt};
 use aes_gcm::{Aes256Gcm, KeyInit, Nonce, aead::Aead, aead::Payload};
 use hkdf::{Hkdf, HkdfExtract};
 use rand_core::CryptoRng;
@@ -19,11 +18,11 @@ use crate::{error::Error, rule::Rule};
 pub const VERSION: u16 = 4;
 
 const SALT: &[u8] = b"veilsum/4";
-/// Salt for the contents of files that outlive a wire version: a ledger counts for the life of a data set, a block
+/// Salt for the contents of files that outlive a wire version: a ledger counts for the life of its folder, a set of sites
 /// keeps its name as long, and a roster is compared by telephone once.
 const LASTING_SALT: &[u8] = b"veilsum/1";
 /// Labels with that salt. None of them names a key.
-const LASTING: [&str; 16] = [
+const LASTING: [&str; 14] = [
     "roster",
     "cohort in a ledger",
     "ledger entry",
@@ -33,10 +32,8 @@ const LASTING: [&str; 16] = [
     "ledger frame",
     "question in a ledger",
     "rows in a ledger",
+    "row of a site",
     "rows of a site",
-    "values of a column",
-    "rows of columns",
-    "column in a ledger",
     "model file",
     "result",
     "result file",
@@ -106,63 +103,6 @@ impl LongHash {
     /// After the last piece.
     pub fn finish(self) -> Hash {
         Hash(self.0.finalize().into())
-    }
-}
-
-/// A digest of a multiset under a secret key, into which elements are added in any order: the sum of a pseudorandom function of each
-/// (MSet-Add-Hash of Clarke, Devadas, van Dijk, Gassend & Suh 2003; the function is AES-256). Nobody without the key finds two multisets
-/// with one sum. The sum itself is not shown to anybody: whoever keeps it hashes it.
-pub struct Multiset {
-    key: Aes256,
-    sum: u128,
-    count: u64,
-}
-
-impl Multiset {
-    /// With no elements.
-    pub fn new(key: &Hash) -> Self {
-        Multiset { key: Aes256::new(&key.0.into()), sum: 0, count: 0 }
-    }
-
-    /// Adds one element for each of these values.
-    pub fn add_values(&mut self, values: impl IntoIterator<Item = u64>) {
-        let mut values = values.into_iter();
-        let mut blocks = [aes::Block::default(); 64];
-        loop {
-            let mut filled = 0;
-            for (block, value) in blocks.iter_mut().zip(values.by_ref()) {
-                block[..8].copy_from_slice(&value.to_le_bytes());
-                block[8..].fill(0);
-                filled += 1;
-            }
-            self.add_blocks(&mut blocks[..filled]);
-            if filled < blocks.len() {
-                return;
-            }
-        }
-    }
-
-    /// Adds one element: the text behind a hash.
-    pub fn add_hash(&mut self, of: &Hash) {
-        let mut block = aes::Block::default();
-        block.copy_from_slice(&of.0[..16]);
-        self.add_blocks(&mut [block]);
-    }
-
-    fn add_blocks(&mut self, blocks: &mut [aes::Block]) {
-        self.key.encrypt_blocks(blocks);
-        for block in blocks.iter() {
-            self.sum = self.sum.wrapping_add(u128::from_le_bytes((*block).into()));
-        }
-        self.count += blocks.len() as u64;
-    }
-
-    /// Number of elements and sum, little endian.
-    pub fn finish(&self) -> [u8; 24] {
-        let mut out = [0; 24];
-        out[..8].copy_from_slice(&self.count.to_le_bytes());
-        out[8..].copy_from_slice(&self.sum.to_le_bytes());
-        out
     }
 }
 
@@ -247,31 +187,6 @@ mod tests {
         long.add(b"b");
         long.add(b"cd");
         assert_eq!(long.finish(), hash("a", &[b"bcd"]));
-    }
-
-    /// [LED-8]: order does not count, and how often an element is there does.
-    #[test]
-    fn a_multiset_counts_its_elements_in_any_order() {
-        let of = |values: &[u64]| {
-            let mut set = Multiset::new(&Hash([7; 32]));
-            set.add_values(values.iter().copied());
-            set.finish()
-        };
-        let many: Vec<u64> = (0..1000).collect();
-        let turned: Vec<u64> = many.iter().rev().copied().collect();
-        assert_eq!(of(&many), of(&turned));
-        assert_ne!(of(&many), of(&many[1..]));
-        assert_ne!(of(&[1, 1, 2]), of(&[1, 2, 2]));
-        let mut parts = Multiset::new(&Hash([7; 32]));
-        many.chunks(63).for_each(|part| parts.add_values(part.iter().copied()));
-        assert_eq!(parts.finish(), of(&many));
-        // AES-256 under 32 bytes of 7 of the block of a 1 and fifteen zeros, from another implementation.
-        assert_eq!(of(&[1])[..8], 1u64.to_le_bytes());
-        let hex: String = of(&[1])[8..].iter().map(|b| format!("{b:02x}")).collect();
-        assert_eq!(hex, "59b6b4afd10b8c56acd770f3283942be");
-        let mut hashed = Multiset::new(&Hash([7; 32]));
-        hashed.add_hash(&hash("x", &[]));
-        assert_ne!(hashed.finish(), Multiset::new(&Hash([7; 32])).finish());
     }
 
     /// One purpose for many secrets gives what HKDF gives with the whole salt and info every time.

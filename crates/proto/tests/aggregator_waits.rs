@@ -138,24 +138,6 @@ fn shr_7_a_complaint_about_a_site_outside_the_deck_is_no_blame() {
     assert!(fed.lost(1).is_some_and(|why| why.contains("SHR-7") && !why.contains("site-5")));
 }
 
-/// [REL-6]: a slot is given up with as many promises as it takes, and with one fewer the run ends and nothing is undone.
-#[test]
-fn rel_6_a_slot_is_given_up_with_enough_promises() {
-    // Nine sites in one block, a threshold of seven, one colluder: 9 + 1 + 1 - 7 = 4 promises.
-    for (silent, given_up) in [(0, true), (4, true), (5, false)] {
-        let mut w = World::new(Kit::with_blocks(9, 0, |t| (t.colluders, t.threshold) = (1, 7)), 10);
-        of_sites(&mut w, move |wire, _| match (wire.site, wire.kind) {
-            (8, Kind::MaskedInput) => Verdict::Vanish,
-            (site, Kind::Burned) if site < silent => Verdict::Vanish,
-            _ => Verdict::Pass,
-        });
-        let result = w.ask(b"q", 3);
-        w.close();
-        assert_eq!(!w.undone.is_empty(), given_up, "{silent} {result:?}");
-        assert_eq!(result.is_ok(), silent == 0, "{silent} {result:?}");
-    }
-}
-
 /// A site whose connection breaks has the grace of two seconds, or the end of the phase where that comes first.
 #[test]
 fn a_connection_that_breaks_is_waited_for() {
@@ -318,8 +300,7 @@ fn whoever_comes_back_behind_a_total_learns_that_it_is_in_it() {
     assert_eq!((shares(&fed), &fed.site_errors), (3, &Vec::new()));
 }
 
-/// [APP-2], [REL-5]: an aggregator that goes on without a site before its first question sets another deck up, whose block is that of
-/// the others; after a total it does not.
+/// [APP-2]: an aggregator that goes on without a site before its first question sets another deck up; after a total it does not.
 #[test]
 fn app_2_a_site_that_was_not_counted_is_in_no_deck_that_is_asked() {
     let decks = |fed: &World| fed.seen().iter().filter(|w| w.kind == Kind::OpenDeck).count();

@@ -48,7 +48,6 @@ fn honest() -> (World, Vec<(Kind, Parts)>) {
         Kind::Refusal => {
             (Kind::MaskedInput, Parts { kind, rest: codec::encode(&Rule::Pol2), ..of(&run, Kind::MaskedInput) })
         }
-        Kind::Burned => (Kind::MaskedInput, Parts { kind, rest: Vec::new(), ..of(&run, Kind::MaskedInput) }),
         Kind::ShareComplaint => {
             (Kind::ShareAck, Parts { kind, rest: codec::encode(&1u16), ..of(&run, Kind::ShareAck) })
         }

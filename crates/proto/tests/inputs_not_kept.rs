@@ -135,22 +135,6 @@ fn words_are_kept_up_to_the_limit() {
     assert_eq!([1, 4, 5, 10].map(inputs_sent), [6, 6, 11, 11]);
 }
 
-/// Seven blocks of three, of which three lose a site: at its input, while all inputs are repeated for that, and at its
-/// check. The others of the second one have repeated their inputs before it is lost, and what these added is in no total.
-#[test]
-fn whoever_leaves_after_it_has_repeated_its_input_leaves_no_words_behind() {
-    let mut w = world_of(Kit::with_blocks(21, 3, |t| (t.colluders, t.threshold) = (1, 12)), 5);
-    of_sites(&mut w, |wire, nth| match (wire.site, wire.kind, nth) {
-        (19, Kind::MaskedInput, _) | (16, Kind::ConsistencyCheck, _) | (10, Kind::MaskedInput, 2) => Verdict::Vanish,
-        _ => Verdict::Pass,
-    });
-    let (cohort, missing) = ask(&mut w, WORDS);
-    assert_eq!(missing, (9..12).chain(15..21).collect::<Vec<u16>>());
-    assert_eq!(opened(&mut w, &cohort), 12);
-    let inputs = inputs(&w);
-    assert_eq!((inputs[0], inputs[11], inputs[16]), (4, 2, 3));
-}
-
 /// A site that is slow answers a question twice. Its second repetition is no frame, and it is out after what it repeated has
 /// been added.
 #[test]

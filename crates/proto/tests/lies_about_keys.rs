@@ -38,7 +38,6 @@ fn a_second_directory_after_the_first_was_signed() {
     let signed = hub.reply(0, &frame).unwrap();
     let mut other = directory.clone();
     other.entries.remove(4);
-    other.blocks.remove(4);
     other.threshold = hub.kit.terms.threshold_of(4, hub.kit.roster.sites.len()).unwrap() as u16;
     let second = hub.frame(Kind::Directory, &id, &other);
     refuses(&mut hub, 0, &second, Rule::Frm7);

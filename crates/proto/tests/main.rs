@@ -3,7 +3,6 @@
 
 mod aggregator_waits;
 mod bad_vectors;
-mod blocks;
 mod changed_frames;
 mod changed_messages_to_a_site;
 mod changed_messages_to_the_aggregator;
@@ -15,7 +14,6 @@ mod forward_secrecy;
 mod inputs_not_kept;
 mod known_attacks;
 mod known_lies;
-mod lies_about_blocks;
 mod lies_about_keys;
 mod lies_in_a_round;
 mod lies_that_once_worked;
@@ -32,4 +30,4 @@ mod vectors;
 mod vectors_joining;
 mod vectors_met;
 mod vectors_policy;
-mod vectors_release;
+mod which_sites;

@@ -17,20 +17,19 @@ use veilsum_proto::{
     message::{Kind, session},
     met::{Met, Talk},
     plan::Terms,
-    release::{Answered, Standing, block_id},
     roster::{PartyId, Roster},
     site::{Event, Input, Output, Site},
+    standing::{Answered, Standing, set_of_sites},
     suite::{self, Hash},
 };
 use veilsum_testkit::{federation::*, hub::certified, wire::*};
 
 /// A run under the plan of this number, with what the sites of an earlier one hold.
 fn run(plan: u64, before: Option<&World>) -> World {
-    let mut w = World::new(Kit::with_blocks(4, 0, |terms| terms.max_rows = 1_000 + plan), plan);
+    let mut w = World::new(Kit::same(4, |terms| terms.max_rows = 1_000 + plan), plan);
     w.answer = Box::new(|site, asked| (0..asked.words).map(|k| value(site, &asked.query, k)).collect());
     for site in 0..4 {
         let Some(before) = before else { continue };
-        w.has_fixed(site, before.fixed[usize::from(site)].clone());
         w.has_book(site, before.books[usize::from(site)].clone());
     }
     w
@@ -377,9 +376,9 @@ impl Interleaved {
             deck.answered.clear();
             deck.opened.clear();
         } else if all && deck.opened.insert(site) {
-            let keys = deck.members.iter().map(|s| Hash(kit.roster.sites[usize::from(*s)].key.0));
+            let keys = deck.members.iter().map(|s| kit.roster.sites[usize::from(*s)].key);
             let met = &mut self.parties[usize::from(site)].met;
-            met.total(session, number.0, (number.1, number.2), &block_id(keys));
+            met.total(session, number.0, (number.1, number.2), &set_of_sites(keys));
             self.totals += 1;
         } else if !all && deck.holders == deck.members {
             let party = &mut self.parties[usize::from(site)];
@@ -417,7 +416,7 @@ impl Hub {
         let entries: Vec<_> = setup.keys.iter().map(|(site, (keys, proof))| (*site, keys.clone(), *proof)).collect();
         let members: BTreeSet<u16> = setup.keys.keys().copied().collect();
         let threshold = self.kit.terms.threshold_of(members.len(), usize::from(SITES)).unwrap() as u16;
-        let directory = Directory { threshold, entries, blocks: members.iter().map(|site| vec![*site]).collect() };
+        let directory = Directory { threshold, entries };
         let frame = self.frame(Kind::Directory, &setup.id, &directory);
         let hash = directory_hash(&setup.id, &directory);
         if let Some(setup) = &mut self.setup {

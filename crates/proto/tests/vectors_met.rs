@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 use veilsum_proto::{
     identity::PublicKey,
     met::{Met, Talk},
-    release::{Member, Standing},
+    standing::{Member, Standing},
 };
 use veilsum_testkit::vectors::*;
 
@@ -14,7 +14,7 @@ fn talk(v: &Value) -> Talk {
 
 fn member(v: &Value) -> Member {
     let account = v["account"].as_str().map(|_| hash(&v["account"]));
-    let standing = Standing { account, answered: answered(&v["answered"]), ..Standing::default() };
+    let standing = Standing { account, answered: answered(&v["answered"]) };
     Member { site: number(&v["site"]) as u16, key: PublicKey(array(&v["key"])), standing }
 }
 

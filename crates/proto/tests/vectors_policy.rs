@@ -1,5 +1,5 @@
 //! What a site's policy takes and refuses, against `protocol/vectors/v4/policy.json`, which a second implementation writes:
-//! [POL-1], [POL-2], [POL-4], [POL-8], [POL-9].
+//! [POL-1], [POL-2], [POL-4], [POL-8] to [POL-10].
 
 use serde_json::{Value, json};
 use veilsum_proto::policy::{self, Exact, Floor, PlanFacts, Policy, Spent};
@@ -27,7 +27,7 @@ fn policy(v: &Value) -> Policy {
 }
 
 #[test]
-fn pol_1_to_9_sizes_questions_plans_and_accounts() {
+fn pol_1_to_10_sizes_questions_plans_and_accounts() {
     let terms = veilsum_testkit::kit::Kit::new(3, |_| {}).terms;
     let mut refused = 0;
     for c in cases("policy") {
@@ -36,7 +36,8 @@ fn pol_1_to_9_sizes_questions_plans_and_accounts() {
             "size" => {
                 let mut terms = (*terms).clone();
                 terms.min_cohort = number(&c["least"]) as u16;
-                policy::check_size(&terms, &policy.floor, number(&c["sites"]) as usize)
+                terms.sites = serde_json::from_value(c["sites"].clone()).expect("same or any");
+                policy::check_size(&terms, &policy.floor, number(&c["over"]) as usize, number(&c["roster"]) as usize)
             }
             "questions" => policy::check_questions(&policy.floor, number(&c["questions"])),
             "plan" => {

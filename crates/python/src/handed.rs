@@ -10,7 +10,6 @@ use veilsum_federation::{
     answerer::{Answerer, Hash},
     plan::PlanSpec,
     question::Question,
-    release::Origin,
 };
 use veilsum_node::{
     documents::{self, Federation, Handed, Loaded},
@@ -87,12 +86,11 @@ impl Elsewhere {
         })
         .map_err(|e| failed(&e))?;
         let digest = suite::hash("rows elsewhere", &[&rows.to_le_bytes(), &seen.to_le_bytes()]);
-        let origin = Origin::elsewhere(work.names(), digest);
         let framing = format!("{:?} {:?} {:?} {:?}", work.columns, work.categorical, work.scaling, work.out_of_box);
         let digest = suite::hash("rows elsewhere", &[&digest.0, framing.as_bytes()]);
         let domain = work.domain()?;
         let rows = Elsewhere { frame, federation: federation.clone(), domain, rows, digest };
-        Ok(Loaded { rows: Arc::new(rows), origin, tally: None })
+        Ok(Loaded { rows: Arc::new(rows), tally: None })
     }
 }
 

@@ -191,7 +191,7 @@ def test_documents(tmp_path):
     assert roster.verify(documents["roster"])["name"] == "trial"
     np.savetxt(tmp_path / "rows.csv", sites()[0], delimiter=",", header="x,y", comments="")
     # Nobody has agreed to it, and then somebody has.
-    with pytest.raises(errors.PolicyError, match="POL-9"):
+    with pytest.raises(errors.PolicyError, match="veilsum agree"):
         veilsum.check(key=tmp_path / "a.key", data=tmp_path / "rows.csv", **documents)
     plan.agree(key=tmp_path / "a.key", fingerprint=plan.check(**documents)["fingerprint"], **documents)
     assert veilsum.check(key=tmp_path / "a.key", data=tmp_path / "rows.csv", **documents)["answer"]

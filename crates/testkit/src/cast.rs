@@ -15,7 +15,6 @@ use veilsum_node::{
     error::Failure,
     loopback::{self, toy_policy},
     plan::PlanSpec,
-    release::Origin,
     role::{
         aggregator_host::{AggregatorHost, HostConfig, HostEvent},
         client::ClientConfig,
@@ -153,12 +152,10 @@ impl Cast {
         let work = &self.federation.work;
         let domain = work.domain().expect("a box");
         let prepared = Prepared::new(rows, &domain, work.out_of_box).expect("rows inside the box");
-        let names = work.names();
         ClientConfig {
             party: self.party(i + 2),
             site: toy_policy(),
             rows: Arc::new(prepared),
-            origin: Arc::new(Origin::new(names, rows.clone())),
             coordinator: coordinator.into(),
             intermediary: intermediary.into(),
             state: None,

@@ -38,8 +38,8 @@ mod parts;
 mod sites;
 
 pub use parts::{
-    Answer, Book, Crash, Fixed, Frame, HUB, Heard, Hook, Manner, Network, Notes, Reply, Told, Took, Total, Verdict,
-    Wire, rng_of,
+    Answer, Book, Crash, Frame, HUB, Heard, Hook, Manner, Network, Notes, Reply, Told, Took, Total, Verdict, Wire,
+    rng_of,
 };
 use parts::{Happening, NETWORK};
 
@@ -61,18 +61,10 @@ pub struct World {
     pub site_errors: Vec<(u16, Error)>,
     /// What each site wrote before it sent, in order.
     pub journals: Vec<Vec<Record>>,
-    /// What each site's application holds of its data set: the block with the versions at the last answer, and the run and
-    /// slot that fixed it.
-    pub fixed: Vec<Option<Fixed>>,
-    /// What else each site's application has in its ledger.
+    /// What each site's application has in its ledger.
     pub books: Vec<Book>,
-    /// Whether applications hold the block of their data set and state it when a deck is made; else only the site's own state
-    /// machine does.
+    /// Whether applications keep a ledger and state how far it has come; else only the site's own state machine is there.
     pub remembers: bool,
-    /// How often each site's rows have changed; set it before the first step.
-    pub versions: Vec<u32>,
-    /// Every undone slot: the site and the slot.
-    pub undone: Vec<(u16, (u32, u16))>,
     /// Every total that a site recomputed: the site, the words, over whom.
     pub opened: Vec<(u16, Vec<u64>, Vec<u16>)>,
     /// Frames a site sent, by kind.
@@ -151,11 +143,8 @@ impl World {
             events: Vec::new(),
             site_errors: Vec::new(),
             journals: vec![Vec::new(); n],
-            fixed: vec![None; n],
             books: vec![Book::default(); n],
             remembers: true,
-            versions: vec![0; n],
-            undone: Vec::new(),
             opened: Vec::new(),
             sent_by_sites: Vec::new(),
             log: Vec::new(),

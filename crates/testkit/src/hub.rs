@@ -11,7 +11,6 @@ use veilsum_proto::{
     message::{Kind, session},
     plan::Terms,
     policy::{Asked, Request},
-    release::{OwnBlock, Standing},
     roster::PartyId,
     site::{self, Site},
     suite::{self, Hash},
@@ -22,8 +21,6 @@ use crate::{kit::Kit, wire::*};
 
 /// Computes a site's answer.
 pub type Answer = Box<dyn Fn(u16, &Asked) -> Vec<u64>>;
-/// The sites whose rows a question is said to be about, where it is about some.
-pub type Drawn = Box<dyn Fn(&Asked) -> Option<Vec<u16>>>;
 
 /// A deck that a [`Hub`] made.
 #[derive(Clone)]
@@ -62,12 +59,6 @@ pub struct Hub {
     pub answers: bool,
     /// Computes answers; [`value`] unless it is set.
     pub answer: Answer,
-    /// How sites' applications read a draw.
-    pub drawn: Drawn,
-    /// Whether sites' applications hold the block that they answered in ([REL-5]); else only the sites' state machines do.
-    pub remembers: bool,
-    /// What they hold.
-    pub fixed: Vec<Option<OwnBlock>>,
     /// What left a site although its input failed.
     pub left: Vec<Parts>,
     /// Whether its sites await no opening.
@@ -108,9 +99,6 @@ impl Hub {
             asked: vec![Vec::new(); n],
             answers: true,
             answer: Box::new(|me, asked| (0..asked.words).map(|k| value(me, &asked.query, k)).collect()),
-            drawn: Box::new(|_| None),
-            remembers: false,
-            fixed: vec![None; n],
             left: Vec::new(),
             closed: false,
             rng: ChaCha20Rng::seed_from_u64(seed),
@@ -163,24 +151,10 @@ impl Hub {
         Ok(sent)
     }
 
-    /// The policy stands before a site's answer, and the block where its application holds one, as in the product.
+    /// The policy stands before a site's answer, as in the product.
     fn consents(&mut self, me: u16, asked: &Asked) -> Result<site::Input<'static>, Error> {
-        let k = usize::from(me);
-        let drawn = (self.drawn)(asked);
-        let request = Request { before: self.fixed[k].as_ref(), drawn: drawn.as_deref(), ..Request::default() };
-        let consent = self.kit.decide(asked, request)?;
-        if self.remembers {
-            self.fixed[k] = Some(asked.own.clone());
-        }
+        let consent = self.kit.decide(asked, Request::default())?;
         Ok(site::Input::Contribute { consent, values: (self.answer)(me, asked) })
-    }
-
-    /// Sites state the blocks that their applications hold.
-    pub fn state_blocks(&mut self, members: &[u16]) {
-        for k in members.iter().map(|m| usize::from(*m)) {
-            let block = self.fixed[k].as_ref().map(|block| block.id);
-            self.sites[k].set_standing(Standing { block, ..Standing::default() });
-        }
     }
 
     /// Lets a site answer what it was asked `nth`.
@@ -223,11 +197,7 @@ impl Hub {
             entries.push((*m, reply.read::<Keys>(), reply.proof));
         }
         let threshold = self.kit.terms.threshold_of(members.len(), self.kit.roster.sites.len()).unwrap() as u16;
-        let blocks = match self.kit.terms.block_size {
-            0 => vec![members.to_vec()],
-            size => members.chunks(usize::from(size)).map(<[u16]>::to_vec).collect(),
-        };
-        (id, Directory { threshold, entries, blocks })
+        (id, Directory { threshold, entries })
     }
 
     /// Shows the members the directory; what they sign and encapsulate.
@@ -324,9 +294,9 @@ impl Hub {
     }
 }
 
-/// All sites in one block have answered a first question.
-pub fn in_one_block(n: usize, seed: u64) -> (Hub, Deck, Round) {
-    let mut hub = Hub::closed(Kit::with_blocks(n, 0, |_| {}), seed);
+/// All sites have answered a first question, of a plan whose totals are over all of them alone.
+pub fn of_the_same(n: usize, seed: u64) -> (Hub, Deck, Round) {
+    let mut hub = Hub::closed(Kit::same(n, |_| {}), seed);
     let all = everybody(n);
     let deck = hub.deck(0, 8, &all);
     let ask = hub.question(&deck, 0, &all, Hash::default(), b"q");

@@ -88,9 +88,8 @@ pub fn federate_under(
 ) -> (LoopbackRun, Vec<usize>) {
     let (drawn, n) = (work.sampling.map(|sampling| sampling.count(sites.len())), sites.len());
     let terms = move |terms: &mut Terms| {
-        // Sampled totals never cover too few sites: nobody may be missing, and the papers draw single sites.
         if let Some(drawn) = drawn {
-            (terms.min_cohort, terms.block_size) = (n as u16, 1);
+            terms.min_cohort = n as u16;
             terms.colluders = drawn.saturating_sub(2).min(n.saturating_sub(1) / 3).max(1) as u16;
         }
         change(terms);

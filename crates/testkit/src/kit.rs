@@ -9,7 +9,7 @@ use veilsum_proto::{
     Error,
     aggregator::{AggregatorConfig, Timing},
     identity::Identity,
-    plan::Terms,
+    plan::{Sites, Terms},
     policy::{Asked, Consent, Floor, Policy, Request, Spent, decide},
     roster::{Member, PartyId, Roster},
     site::SiteConfig,
@@ -30,17 +30,15 @@ pub struct Kit {
 }
 
 impl Kit {
-    /// As [`Kit::new`] with the default floor and blocks of at least `size` sites; 0 makes one of all.
-    pub fn with_blocks(n: usize, size: u16, change: impl FnOnce(&mut Terms)) -> Kit {
-        let kit = Kit::new(n, |terms| {
-            terms.block_size = size;
+    /// As [`Kit::new`], with totals over all sites alone.
+    pub fn same(n: usize, change: impl FnOnce(&mut Terms)) -> Kit {
+        Kit::new(n, |terms| {
+            terms.sites = Sites::Same;
             change(terms);
-        });
-        Kit { floor: Floor::default(), ..kit }
+        })
     }
 
-    /// Deterministic identities; `change` adjusts the default terms. Every site is a block by itself, so that any one may
-    /// be lost.
+    /// Deterministic identities; `change` adjusts the default terms. Any site may be lost.
     pub fn new(n: usize, change: impl FnOnce(&mut Terms)) -> Kit {
         let mut rng = ChaCha20Rng::seed_from_u64(n as u64);
         let identities: Vec<Arc<Identity>> = (0..n + 2).map(|_| Arc::new(Identity::generate(&mut rng))).collect();
@@ -56,15 +54,20 @@ impl Kit {
             min_cohort: 3,
             threshold: 0,
             colluders: 0,
-            block_size: 1,
+            sites: Sites::Any,
             slots: 8,
             max_rows: 1_000,
             min_total_rows: 0,
             application: Vec::new(),
         };
         change(&mut terms);
-        let floor = Floor { contributors: 1, ..Floor::default() };
-        Kit { identities, roster: Arc::new(roster), terms: Arc::new(terms), floor, role: PartyId::Coordinator }
+        Kit {
+            identities,
+            roster: Arc::new(roster),
+            terms: Arc::new(terms),
+            floor: Floor::default(),
+            role: PartyId::Coordinator,
+        }
     }
 
     /// The configuration of site `i` towards the aggregator.

@@ -37,7 +37,7 @@ pub fn typed(c: &Course, p: &Parts, directory: &Hash) -> Vec<Lie> {
         Kind::Opening => Lies::<Opening>::of(p, n).keyed(),
         Kind::Unmask => Lies::<Vec<[u8; 32]>>::of(p, n).keyed(),
         Kind::Refusal => Lies::<String>::of(p, n).keyed(),
-        Kind::ShareAck | Kind::Burned => vec![other("a byte", vec![0]), other("a hash", p.context.0.to_vec())],
+        Kind::ShareAck => vec![other("a byte", vec![0]), other("a hash", p.context.0.to_vec())],
         // The application's own kinds are nobody's here: `everywhere` below is all there is to try.
         _ => Vec::new(),
     }

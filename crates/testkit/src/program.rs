@@ -325,18 +325,18 @@ pub fn fingerprint_of(roster: &str) -> String {
     told["fingerprint"].as_str().expect("a fingerprint").to_owned()
 }
 
-/// What a site's operator does before a run without noise: agrees to its plan, if there is one that may be agreed to.
+/// What a site's operator does before a run: agrees to the sites of its roster, and to a plan that needs it.
 pub fn agree(client: &[String]) {
     let of = |option: &str| client.iter().position(|arg| arg == option).map(|at| client[at + 1].as_str());
     let (Some(roster), Some(plan)) = (of("--roster"), of("--plan")) else { return };
     let shown = veilsum(&["plan", "check", "--roster", roster, "--plan", plan, "--json"]);
     let shown: serde_json::Value = serde_json::from_str(&shown.stdout).unwrap_or_default();
     let Some(words) = shown["fingerprint"].as_str() else { return };
-    let mut args = vec!["plan", "agree", "--fingerprint", words];
-    for option in ["--roster", "--plan", "--key", "--state", "--policy"] {
+    let mut args = vec!["agree", plan, "--fingerprint", words];
+    for option in ["--roster", "--key", "--state", "--policy", "--data"] {
         args.extend(of(option).into_iter().flat_map(|value| [option, value]));
     }
-    // One with noise needs none, and what is wrong with files is the run's to say.
+    // What is wrong with files is the run's to say.
     veilsum(&args);
 }
 
@@ -369,8 +369,8 @@ impl Parties {
         }
         let sites: Vec<&str> = parties.data.iter().map(|(name, _)| name.as_str()).collect();
         parties.roster("roster.toml", &sites);
-        // Few rows, and what a site that leaves sent may be computed.
-        parties.folder.write("toy.toml", "contributors = 1\nmax_rows = 2000\n");
+        // Few rows.
+        parties.folder.write("toy.toml", "max_rows = 2000\n");
         parties.plan("roster.toml", "plan.toml", plan);
         parties
     }

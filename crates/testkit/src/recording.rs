@@ -24,7 +24,7 @@ pub use crate::{
 };
 
 /// Kinds that an aggregator sends to a site.
-pub const OF_HUB: [Kind; 10] = [
+pub const OF_HUB: [Kind; 8] = [
     Kind::OpenDeck,
     Kind::Directory,
     Kind::DirectoryCertificate,
@@ -33,12 +33,10 @@ pub const OF_HUB: [Kind; 10] = [
     Kind::Survivors,
     Kind::Certificate,
     Kind::Opening,
-    Kind::Burn,
-    Kind::BurnCertificate,
 ];
 
 /// Kinds that a site sends.
-pub const OF_SITES: [Kind; 10] = [
+pub const OF_SITES: [Kind; 9] = [
     Kind::AdvertiseKeys,
     Kind::AcceptDirectory,
     Kind::ShareKeys,
@@ -48,7 +46,6 @@ pub const OF_SITES: [Kind; 10] = [
     Kind::ConsistencyCheck,
     Kind::Unmask,
     Kind::Refusal,
-    Kind::Burned,
 ];
 
 /// The application's own kinds: neither state machine takes them.

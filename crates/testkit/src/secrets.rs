@@ -17,9 +17,6 @@ use crate::{
     wire::{Check, Parts},
 };
 
-/// Name, sites, what they are known by, versions.
-type Block = (Hash, Vec<u16>, Vec<Hash>, Vec<u32>);
-
 /// All that a site keeps secret of one deck, written a second time after section 12 of the specification.
 #[derive(Serialize, Deserialize)]
 pub struct Secrets {
@@ -29,7 +26,6 @@ pub struct Secrets {
     pub directory: Hash,
     pub threshold: u16,
     pub members: Vec<u16>,
-    pub blocks: Vec<Block>,
     pub first: u16,
     /// At the site's own place its noise secret.
     pub pairs: Vec<[u8; 32]>,

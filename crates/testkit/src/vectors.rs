@@ -13,24 +13,16 @@ use veilsum_proto::{
     limits::MAX_BODY,
     plan::SignedTerms,
     policy::{Asked, Floor, Request},
-    release::{Answered, Member, Standing},
     roster::{PartyId, SignedRoster},
     site::{self, Site},
+    standing::{Answered, Member, Standing},
     suite::Hash,
 };
 
 use crate::{hub::rule, kit::Kit};
 
-pub const SESSIONS: [&str; 8] = [
-    "session_3",
-    "session_5",
-    "session_7",
-    "session_4_of_5",
-    "session_10",
-    "session_blocks",
-    "session_burned",
-    "session_counted",
-];
+pub const SESSIONS: [&str; 7] =
+    ["session_3", "session_5", "session_7", "session_4_of_5", "session_10", "session_same", "session_counted"];
 
 pub fn read(name: &str) -> Value {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join(format!("../../protocol/vectors/v4/{name}.json"));
@@ -175,11 +167,9 @@ impl Player {
         let roster = Arc::new(signed.verify().expect("a signed roster"));
         let signed: SignedTerms = codec::decode("plan", &hex(&setting["plan"]), MAX_BODY).unwrap();
         let terms = Arc::new(signed.verify(&roster).expect("a signed plan"));
-        // Sites accept the plan's blocks, however small.
-        let floor = Floor { contributors: if terms.block_size == 1 { 1 } else { 2 }, ..Floor::default() };
         let role = if setting["role"] == "Intermediary" { PartyId::Intermediary } else { PartyId::Coordinator };
         let identities = list(&setting["identities"]).iter().map(identity).collect();
-        let kit = Kit { identities, roster, terms, floor, role };
+        let kit = Kit { identities, roster, terms, floor: Floor::default(), role };
         let site = |i: usize| {
             let mut site = Site::new(kit.site(i as u16)).unwrap();
             site.set_standing(standing(&setting["standings"][i]));
@@ -265,11 +255,11 @@ pub fn answered(v: &Value) -> Answered {
     Answered { number: number(&v["number"]), link: hash(&v["link"]) }
 }
 
-/// What a site states of its data set; nothing of its ledger where it says nothing.
+/// What a site states of its account; nothing of its ledger where it says nothing.
 pub fn standing(v: &Value) -> Standing {
     let answered = v.get("answered").map(answered).unwrap_or_default();
-    let [account, block] = ["account", "block"].map(|name| v[name].as_str().map(|_| hash(&v[name])));
-    Standing { account, block, version: number(&v["version"]) as u32, answered }
+    let account = v["account"].as_str().map(|_| hash(&v["account"]));
+    Standing { account, answered }
 }
 
 fn site_output(output: &site::Output) -> Value {
@@ -296,9 +286,6 @@ fn site_output(output: &site::Output) -> Value {
         Output::Event(Event::Released { slot, missing }) => {
             json!({"released": {"deck": slot.0, "slot": slot.1, "missing": missing}})
         }
-        Output::Event(Event::Undone { slot, certificate }) => {
-            json!({"undone": {"deck": slot.0, "slot": slot.1, "certificate": text(&certificate.0)}})
-        }
         Output::Event(other) => panic!("an event that the vectors do not know: {other:?}"),
     }
 }
@@ -319,8 +306,6 @@ fn hub_output(output: &aggregator::Output) -> Value {
                 Loss::Gone => "gone".to_owned(),
                 Loss::Refused(rule) => format!("refused {rule}"),
                 Loss::Misbehaved(e) => rule(e).to_string(),
-                Loss::BlockIncomplete(_) => Rule::Rel4.to_string(),
-                Loss::BlockTooSmall(_) => Rule::Rel3.to_string(),
                 other => format!("{other:?}"),
             };
             json!({"lost": site, "why": why})

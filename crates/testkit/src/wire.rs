@@ -15,8 +15,8 @@ use veilsum_proto::{
 /// Words of an answer.
 pub const WORDS: usize = 4;
 
-/// X25519 key, ML-KEM key, hash of the commitments; account, block, version, and how far the ledger has come.
-pub type Keys = ([u8; 32], KemKey, Hash, (Option<Hash>, Option<Hash>, u32, (u64, Hash)));
+/// X25519 key, ML-KEM key, hash of the commitments; account, and how far the ledger has come.
+pub type Keys = ([u8; 32], KemKey, Hash, (Option<Hash>, (u64, Hash)));
 /// AcceptDirectory: member, ciphertext.
 pub type Ciphertexts = Vec<(u16, Ciphertext)>;
 /// DirectoryCertificate: everybody's proofs, the ciphertexts for one site.
@@ -40,13 +40,6 @@ pub struct Proof {
 pub struct Directory {
     pub threshold: u16,
     pub entries: Vec<(u16, Keys, Proof)>,
-    pub blocks: Vec<Vec<u16>>,
-}
-
-#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
-pub struct BurnCertificate {
-    pub signers: Vec<u16>,
-    pub proofs: Vec<Proof>,
 }
 
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]

@@ -8,7 +8,8 @@ use veilsum_node::{
     agreed::Federation,
     loopback::{fresh, roster_of},
     plan::{OutOfBox, PlanSpec, Recipe},
-    release::{Book, Data, judge},
+    release::{Book, Data, Verdict, judge},
+    store::Ledger,
 };
 use veilsum_proto::{
     plan::Terms,
@@ -29,7 +30,7 @@ pub(super) type Says<'a> = &'a dyn Fn(&Federation, &Policy, &Prepared, &Book) ->
 
 /// The product's answer.
 fn says(federation: &Federation, policy: &Policy, _: &Prepared, book: &Book) -> String {
-    match judge(federation, policy, book.account()) {
+    match judge(federation, policy, book.account()).yes() {
         Ok(yes) => format!("{:?} {} {:?}", yes.nano_rho, yes.left, yes.runs),
         Err(why) => why.to_string(),
     }
@@ -60,8 +61,14 @@ fn differ(scene: &Scene, seed: u64, says: Says<'_>) -> Result<(usize, usize, usi
     let keys = fresh(scene.sites.len());
     let names: Vec<String> = (0..scene.sites.len()).map(|site| format!("site-{site}")).collect();
     let roster = roster_of(&keys, &names);
-    let book = |rows: &Prepared| Book::new(Arc::clone(&keys[1]), Data::of("rows", &keys[1], rows));
-    let (books, mut asked, mut yes, mut others) = ((book(&with), book(&without)), 0, 0, 0);
+    let ledger = |rows: &Prepared| -> Result<Ledger> {
+        let data = Data::of("rows", &keys[1], rows);
+        let mut ledger = Ledger::in_memory(Arc::clone(&keys[1]), data);
+        ledger.accept(&roster)?;
+        Ok(ledger)
+    };
+    let (ledgers, mut asked, mut yes, mut others) = ([ledger(&with)?, ledger(&without)?], 0, 0, 0);
+    let books = (ledgers[0].book(), ledgers[1].book());
     for _ in 0..4 * PROPOSALS {
         if asked == PROPOSALS {
             break;
@@ -80,10 +87,9 @@ fn differ(scene: &Scene, seed: u64, says: Says<'_>) -> Result<(usize, usize, usi
         let Ok(federation) = Federation::new(roster.clone(), terms) else { continue };
         let exact = if stream.below(2) == 0 { Exact::Never } else { Exact::ByAgreement };
         let policy = Policy { exact, max_rows: 1 << (6 + stream.below(14)), ..Policy::default() };
-        let [a, b] =
-            [(&with, &books.0), (&without, &books.1)].map(|(rows, book)| says(&federation, &policy, rows, book));
+        let [a, b] = [(&with, books.0), (&without, books.1)].map(|(rows, book)| says(&federation, &policy, rows, book));
         asked += 1;
-        yes += usize::from(judge(&federation, &policy, books.0.account()).is_ok());
+        yes += usize::from(matches!(judge(&federation, &policy, books.0.account()), Verdict::Yes(_)));
         others += usize::from(a != b);
     }
     Ok((asked, yes, others))

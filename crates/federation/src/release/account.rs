@@ -4,36 +4,30 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use veilsum_proto::{
     identity::Identity,
-    ledger::{Answer, Column, Entry, Note},
+    ledger::{Answer, Entry, Note, Table},
     message::Disclosure,
     met::{Met, Talk},
     policy::Spent,
-    release::{self, Answered},
+    standing::Answered,
     suite::{self, Hash},
 };
 
-use crate::{
-    answerer::Answerer,
-    error::{Code, Failure},
-};
-
-use super::origin::{Origin, Together};
+use crate::answerer::Answerer;
 
 /// The rows that a ledger counts for.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Data {
     /// The operator's name for them, which is only a label.
     pub name: String,
-    /// Digest, under a key of this site, of the rows in the plan's units, from which answers are computed.
-    pub rows: Hash,
+    /// How many they are, and their digest; nothing where they are not read.
+    pub table: Option<Table>,
 }
 
 impl Data {
     /// These rows under this name.
     pub fn of(name: &str, identity: &Identity, rows: &dyn Answerer) -> Data {
-        let digest = rows.digest();
-        let rows = suite::hash("rows in a ledger", &[&*identity.digest_secret(), &digest.0]);
-        Data { name: name.to_owned(), rows }
+        let digest = suite::hash("rows in a ledger", &[&*identity.digest_secret(), &rows.digest().0]);
+        Data { name: name.to_owned(), table: Some(Table { rows: rows.rows(), digest }) }
     }
 }
 
@@ -42,7 +36,6 @@ struct Given {
     plan: Hash,
     /// The sites whose total it is.
     cohort: Hash,
-    rows: Hash,
     answer: Answer,
 }
 
@@ -64,87 +57,35 @@ struct Last {
     own: bool,
 }
 
-/// Everything that was given away about a data set, as its ledger says. A key has one data set. Its name is a label,
-/// and rows that change are still the same data set.
+/// Everything that was given away about the people of a state folder, as its ledger says.
 #[derive(Default)]
 pub struct Account {
     given: Vec<Given>,
     courses: BTreeMap<Hash, Course>,
     /// Digests of the questions that were answered, by session.
     questions: BTreeMap<Hash, BTreeSet<Hash>>,
-    /// Places in `given` of exact answers, by cohort, rows and question.
-    places: BTreeMap<[Hash; 3], Vec<usize>>,
+    /// Places in `given` of exact answers, by cohort and question.
+    places: BTreeMap<[Hash; 2], Vec<usize>>,
     spent: Spent,
-    /// The version of the rows at the last answer without noise.
-    exact: Option<u32>,
-    /// Plans without noise that the operator agreed to, and the version of the rows then ([POL-9]).
-    agreed: BTreeMap<Hash, u32>,
+    /// The tables of exact answers, each with the plan under which it answered last, in the order in which they first did.
+    tables: Vec<(Hash, Table)>,
+    /// The sets of sites that the operator accepted ([POL-10]).
+    sets: BTreeSet<Hash>,
+    /// Plans that the operator agreed to, with the table of exact totals ([POL-9]).
+    agreed: BTreeMap<Hash, Option<Table>>,
     /// The whole prices of plans whose runs have begun and not ended ([POL-8]).
     begun: BTreeMap<Hash, u64>,
-    /// The columns as they were declared or seen last.
-    columns: BTreeMap<String, Hash>,
-    version: u32,
-    /// The block that the data set belongs to.
-    block: Option<Membership>,
     /// Answers that ever left ([LED-11]).
     answered: Answered,
     /// What is kept of others' ledgers.
     met: Met,
-}
-
-/// The block of a data set ([REL-5]).
-#[derive(Clone, PartialEq, Eq, Debug)]
-pub struct Membership {
-    /// Its name.
-    pub id: Hash,
-    /// What its sites are known by, and how often the rows of each had changed at the last answer.
-    pub members: Vec<(Hash, u32)>,
-    /// Digests of the masked words that left over it and may, as far as is known, enter a total.
-    words: BTreeSet<Hash>,
-}
-
-impl Membership {
-    /// Whether only the frames with these digests have left over it.
-    pub fn rests_on(&self, digests: &BTreeSet<Hash>) -> bool {
-        self.words.is_subset(digests)
-    }
-}
-
-/// How the rows at hand relate to a ledger.
-#[derive(Clone, PartialEq, Eq, Debug)]
-pub enum Known {
-    /// Nothing has been answered from any rows yet, or it was from these rows. The list names the columns that are new.
-    Same(Vec<Column>),
-    /// These columns have other values than before.
-    Other(Vec<String>),
-    /// Every column has the values that it had before, but these columns do not have them in the same rows.
-    OtherRows(Vec<Together>),
-}
-
-impl Known {
-    /// [LED-8]: the reason why a site does not answer from other rows than before.
-    pub fn refusal(&self) -> Failure {
-        let what = match self {
-            Known::OtherRows(rows) => {
-                let names = rows.first().map_or(String::new(), |rows| rows.0.join(", "));
-                format!("the values of {names} are those of before, and stand together in other rows")
-            }
-            Known::Other(columns) => format!("other values in {}", columns.join(", ")),
-            Known::Same(_) => "no column differs".to_owned(),
-        };
-        Failure::new(
-            Code::Policy,
-            format!("the rows are not those that this site answered from before: {what} [LED-8]"),
-            "give the rows as they were; or, where rows were added, removed or corrected, say so with `veilsum ledger changed`, once every \
-             site of the block that changes is ready to",
-        )
-    }
+    /// The rows from which this site answers, by session, run and deck.
+    decks: BTreeMap<(Hash, Hash, u32), Hash>,
 }
 
 impl Account {
     /// Takes an entry of the ledger.
     pub fn take(&mut self, entry: &Entry) {
-        self.version = entry.version;
         if let Some(note) = &entry.note {
             self.note(note, entry);
             return;
@@ -165,74 +106,52 @@ impl Account {
         self.answered = self.answered.and(&entry.session, &entry.run, entry.slot.unwrap_or_default());
         course.anew = false;
         self.questions.entry(entry.session).or_default().insert(answer.question);
-        let known = self.find(&cohort, &entry.rows, answer);
+        let known = self.find(&cohort, answer);
         let given = known.unwrap_or(self.given.len());
-        if answer.cost.nano_rho.is_none() {
-            self.exact = Some(entry.version);
+        if let Some(table) = answer.table {
+            self.tables.retain(|(_, before)| *before != table);
+            self.tables.push((entry.plan, table));
+            self.agreed.entry(entry.plan).and_modify(|agreed| *agreed = agreed.or(Some(table)));
         }
         if known.is_none() {
-            self.give(Given { plan: entry.plan, cohort, rows: entry.rows, answer: answer.clone() });
+            self.give(Given { plan: entry.plan, cohort, answer: answer.clone() });
         }
         let last = Last { slot: entry.slot, asked: cohort, given, own: known.is_none() };
         if let Some(course) = self.courses.get_mut(&entry.session) {
             course.last = Some(last);
         }
-        self.fix(entry);
-    }
-
-    /// [REL-5]: masked words have left, so the data set belongs to this block.
-    fn fix(&mut self, entry: &Entry) {
-        if let Some(members) = &entry.block {
-            let id = release::block_id(members.iter().map(|(id, _)| *id));
-            let words = self.block.take().filter(|known| known.id == id).map(|known| known.words).unwrap_or_default();
-            self.block = Some(Membership { id, members: members.clone(), words });
-        }
-        if let Some(block) = &mut self.block {
-            block.words.insert(entry.digest);
-        }
     }
 
     fn note(&mut self, note: &Note, entry: &Entry) {
-        let mut take = |columns: &[Column]| {
-            self.columns.extend(columns.iter().map(|column| (column.name.clone(), column.values)));
-        };
         match note {
-            Note::Columns(columns) | Note::Changed(columns) => take(columns),
-            Note::Separate(columns) => {
-                take(columns);
-                self.block = None;
-            }
-            // [REL-6]: where all words that left over the block are in no total, the block is undone.
-            Note::Undone => {
-                let undone = |block: &mut Membership| block.words.remove(&entry.digest) && block.words.is_empty();
-                if self.block.as_mut().is_some_and(undone) {
-                    self.block = None;
-                }
-            }
             Note::Signer => {}
-            Note::Met { deck, all, members } => {
+            Note::Met { deck, all, rows, members } => {
+                self.decks.insert((entry.session, entry.run, *deck), *rows);
                 let talk = Talk { plan: entry.plan, session: entry.session, run: entry.run };
                 self.met.take(&talk, *deck, (*all, members));
             }
-            Note::Agreed => drop(self.agreed.insert(entry.plan, entry.version)),
+            Note::Sites(set) => drop(self.sets.insert(*set)),
+            Note::Agreed(table) => drop(self.agreed.insert(entry.plan, *table)),
             Note::Begun(price) => drop(self.begun.insert(entry.plan, *price)),
             Note::Ended => drop(self.begun.remove(&entry.plan)),
         }
     }
 
-    /// Whether the operator agreed to this plan without noise, for the rows as they are, and it may still be answered ([POL-9]).
-    pub fn has_agreed(&self, plan: &Hash) -> bool {
-        self.agreed.get(plan) == Some(&self.version) && !self.changed_since_exact()
+    /// Whether the operator accepted these sites as a cohort ([POL-10]).
+    pub fn names(&self, set: &Hash) -> bool {
+        self.sets.contains(set)
     }
 
-    /// Whether exact totals have left of an earlier version of these rows: those of now would be subtracted from them.
-    pub fn changed_since_exact(&self) -> bool {
-        self.exact.is_some_and(|version| version != self.version)
+    /// Whether the operator agreed to this plan ([POL-9], [POL-10]); if its totals are exact, to those of the table `now`, where that is
+    /// known. An agreement without a table is to the first one that answers.
+    pub fn has_agreed(&self, plan: &Hash, now: Option<&Table>) -> bool {
+        let agreed = self.agreed.get(plan);
+        agreed.is_some_and(|table| table.as_ref().zip(now).is_none_or(|(table, now)| table == now))
     }
 
-    /// Whether exact totals have ever left. No bound holds for the rows behind them.
-    pub fn is_exact(&self) -> bool {
-        self.exact.is_some()
+    /// The tables of all exact answers ever, each with the plan under which it answered last. No bound holds for the rows behind them.
+    pub fn tables(&self) -> &[(Hash, Table)] {
+        &self.tables
     }
 
     /// Whether the run of this plan has begun and not ended.
@@ -247,11 +166,6 @@ impl Account {
         rest.fold(self.spent.nano_rho, u64::saturating_add)
     }
 
-    /// The block that the data set belongs to; none before its first answer.
-    pub fn block(&self) -> Option<&Membership> {
-        self.block.as_ref()
-    }
-
     /// How far this ledger has come ([LED-11]).
     pub fn answered(&self) -> Answered {
         self.answered
@@ -262,44 +176,15 @@ impl Account {
         &self.met
     }
 
-    /// How often the rows have changed.
-    pub fn version(&self) -> u32 {
-        self.version
-    }
-
-    /// What these rows are to this ledger ([LED-8]).
-    pub fn recognises(&self, origin: &Origin, identity: &Identity) -> Known {
-        self.known(&origin.columns(identity, &self.together()))
-    }
-
-    /// What rows with these columns are to this ledger ([LED-8]).
-    pub fn known(&self, columns: &[Column]) -> Known {
-        let other = |c: &&Column| self.columns.get(&c.name).is_some_and(|values| *values != c.values);
-        let (rows, alone): (Vec<_>, Vec<_>) =
-            columns.iter().filter(other).map(|c| c.name.clone()).partition(|name| Together::named(name).is_some());
-        if !alone.is_empty() {
-            return Known::Other(alone);
-        }
-        if !rows.is_empty() {
-            return Known::OtherRows(rows.iter().filter_map(|name| Together::named(name)).collect());
-        }
-        Known::Same(columns.iter().filter(|c| !self.columns.contains_key(&c.name)).cloned().collect())
-    }
-
-    /// Names of the columns that are known.
-    pub fn columns(&self) -> impl Iterator<Item = &String> {
-        self.columns.keys().filter(|name| Together::named(name).is_none())
-    }
-
-    /// The columns that were answered from together, as far as it is known.
-    pub fn together(&self) -> Vec<Together> {
-        self.columns.keys().filter_map(|name| Together::named(name)).collect()
+    /// Digest of the rows from which this site answers in a deck; nothing where it has not met its members ([JRN-2]).
+    pub fn rows_in(&self, session: Hash, (run, deck): (Hash, u32)) -> Option<Hash> {
+        self.decks.get(&(session, run, deck)).copied()
     }
 
     fn give(&mut self, given: Given) {
         self.spent.add(&given.answer.cost);
         if given.answer.cost.nano_rho.is_none() {
-            self.places.entry(place(&given.cohort, &given.rows, &given.answer)).or_default().push(self.given.len());
+            self.places.entry(place(&given.cohort, &given.answer)).or_default().push(self.given.len());
         }
         self.given.push(given);
     }
@@ -313,9 +198,9 @@ impl Account {
             return;
         }
         if last.own {
-            let moved = place(&given.cohort, &given.rows, &given.answer);
+            let moved = place(&given.cohort, &given.answer);
             given.cohort = cohort;
-            let to = place(&given.cohort, &given.rows, &given.answer);
+            let to = place(&given.cohort, &given.answer);
             if let Some(places) = self.places.get_mut(&moved) {
                 places.retain(|at| *at != last.given);
                 self.places.entry(to).or_default().push(last.given);
@@ -323,7 +208,7 @@ impl Account {
             return;
         }
         // The one before was over others, and now there are two.
-        let second = Given { plan: given.plan, cohort, rows: given.rows, answer: given.answer.clone() };
+        let second = Given { plan: given.plan, cohort, answer: given.answer.clone() };
         (last.given, last.own) = (self.given.len(), true);
         self.give(second);
     }
@@ -345,30 +230,31 @@ impl Account {
         of_plan.filter_map(|g| g.answer.cost.nano_rho).fold(0, u64::saturating_add)
     }
 
-    /// Whether exactly this answer was given from `rows` in a total over exactly these sites before. An answer with
-    /// noise does not count as given before, because each is an independent draw and two say more than one.
-    pub fn gave(&self, cohort: &Hash, rows: &Hash, answer: &Answer) -> bool {
-        self.find(cohort, rows, answer).is_some()
+    /// Whether exactly this answer was given in a total over exactly these sites before. An answer with noise does not count as given
+    /// before, because each is an independent draw and two say more than one.
+    pub fn gave(&self, cohort: &Hash, answer: &Answer) -> bool {
+        self.find(cohort, answer).is_some()
     }
 
-    /// Digest of the rows that the last answer of a session was made of, where this is that answer, in its own slot.
-    pub fn last_in(&self, session: &Hash, slot: Option<(u32, u16)>, cohort: &Hash, answer: &Answer) -> Option<&Hash> {
-        let last = self.courses.get(session).filter(|course| !course.anew).and_then(|course| course.last.as_ref())?;
-        let given = &self.given[last.given];
-        ((last.slot, last.asked) == (slot, *cohort) && same(&given.answer, answer)).then_some(&given.rows)
+    /// Whether this is the last answer of its session, in its own slot.
+    pub fn is_last_in(&self, session: &Hash, slot: Option<(u32, u16)>, cohort: &Hash, answer: &Answer) -> bool {
+        let course = self.courses.get(session).filter(|course| !course.anew);
+        course.and_then(|course| course.last.as_ref()).is_some_and(|last| {
+            (last.slot, last.asked) == (slot, *cohort) && same(&self.given[last.given].answer, answer)
+        })
     }
 
-    fn find(&self, cohort: &Hash, rows: &Hash, answer: &Answer) -> Option<usize> {
-        let places = self.places.get(&place(cohort, rows, answer)).into_iter().flatten();
+    fn find(&self, cohort: &Hash, answer: &Answer) -> Option<usize> {
+        let places = self.places.get(&place(cohort, answer)).into_iter().flatten();
         places.copied().find(|at| answer.cost.nano_rho.is_none() && same(&self.given[*at].answer, answer))
     }
 }
 
-fn place(cohort: &Hash, rows: &Hash, answer: &Answer) -> [Hash; 3] {
-    [*cohort, *rows, answer.question]
+fn place(cohort: &Hash, answer: &Answer) -> [Hash; 2] {
+    [*cohort, answer.question]
 }
 
-/// Whether two answers are the same numbers, provided that they are from the same rows.
+/// Whether two answers are the same numbers.
 fn same(a: &Answer, b: &Answer) -> bool {
-    (a.question, a.cost, a.drawn) == (b.question, b.cost, b.drawn)
+    (a.question, a.cost, a.drawn, a.table) == (b.question, b.cost, b.drawn, b.table)
 }

@@ -4,8 +4,8 @@ use veilsum_cluster::privacy::Unit;
 use veilsum_proto::{
     Error, Rule,
     policy::{Cost, PlanFacts},
-    release::block_id,
     roster::{PartyId, Roster},
+    standing::set_of_sites,
     suite::Hash,
 };
 
@@ -40,7 +40,7 @@ pub fn cost(layout: &Layout) -> Cost {
 
 /// Digest of these sites' keys, which are the same in every roster.
 pub fn cohort_digest(roster: &Roster, cohort: &[u16]) -> Hash {
-    block_id(cohort.iter().filter_map(|site| roster.member(PartyId::Site(*site))).map(|member| Hash(member.key.0)))
+    set_of_sites(cohort.iter().filter_map(|site| roster.member(PartyId::Site(*site))).map(|member| member.key))
 }
 
 #[cfg(test)]
@@ -53,7 +53,7 @@ mod tests {
         agreed::{Federation, questions},
         cost::Cost,
         question::Question,
-        release::{Account, judge},
+        release::{Account, judge::fits},
         tests::{kit, terms, work},
     };
 
@@ -81,7 +81,6 @@ mod tests {
             assert_eq!(Cost::of(&federation).unwrap().warnings.iter().any(few), sites == 100, "of 120 rows each");
             let mut policy = Policy::default();
             (policy.floor.min_cohort, policy.floor.colluders) = own;
-            policy.floor.contributors = 1;
             let (form, domain) = (federation.form().unwrap(), work.domain().unwrap());
             let price = |question: &Question| cost(&question.layout(&domain, &form).unwrap()).nano_rho.unwrap();
             // All others tell the coordinator their counts, masks and noise: a row moves what is left by one.
@@ -90,7 +89,7 @@ mod tests {
             let (told, charged) = (0.5e9 / deviation.powi(2), price(&Question::CountRows) as f64);
             assert!(charged >= told && charged < told * 1.001, "{sites} sites: {charged} for {told}");
             let prices: Vec<u64> = questions(&work).unwrap().iter().map(price).collect();
-            let yes = judge(&federation, &policy, &Account::default()).unwrap();
+            let yes = fits(&federation, &policy, &Account::default()).unwrap();
             found.push((prices, (yes.nano_rho, yes.left, yes.runs)));
         }
         assert_eq!(found[0].1, (Some(500_000_000), 1_500_000_000, Some(3)), "four default plans in a life");

@@ -27,6 +27,8 @@ pub enum PlanAnswer {
     NotReady,
     /// It answers the plan, and looks at its rows; one of the others follows.
     Reading,
+    /// It answers once its operator agrees ([POL-9], [POL-10]).
+    NeedsAgreement,
 }
 
 /// A rule by its name, and none as an empty text.
@@ -77,13 +79,13 @@ impl fmt::Display for PlanAnswer {
             PlanAnswer::Refuses { rule: Some(Rule::Pol8) } => {
                 write!(f, "refuses: its account does not suffice [POL-8]")
             }
-            PlanAnswer::Refuses { rule: Some(Rule::Pol9) } => {
-                write!(f, "refuses: its operator has not agreed to exact totals of this plan [POL-9]")
-            }
             PlanAnswer::Refuses { rule: Some(rule) } => write!(f, "refuses: rule {rule}"),
             PlanAnswer::Roster => write!(f, "its operator has not agreed to the roster yet"),
             PlanAnswer::NotReady => write!(f, "is not ready; its own screen says why"),
             PlanAnswer::Reading => write!(f, "is reading its rows"),
+            PlanAnswer::NeedsAgreement => {
+                write!(f, "waits for its operator, who has to agree (veilsum agree plan.toml)")
+            }
         }
     }
 }
@@ -119,7 +121,7 @@ mod tests {
             assert!(said.is_none_or(|said| json!(said)["refuses"]["rule"] == name), "{name:?}");
         }
         assert!(PlanAnswer::Would { runs: None }.is_yes());
-        for no in [PlanAnswer::NotReady, PlanAnswer::Roster, PlanAnswer::refusal(&error)] {
+        for no in [PlanAnswer::NotReady, PlanAnswer::Roster, PlanAnswer::NeedsAgreement, PlanAnswer::refusal(&error)] {
             assert!(!no.is_yes(), "{no}");
         }
     }

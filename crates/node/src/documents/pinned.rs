@@ -180,7 +180,7 @@ impl Pinned {
 pub struct Changes(pub Vec<String>);
 
 impl Changes {
-    /// What a change from `old` to `new` means for whoever has agreed to `old`, a sentence for each kind ([REL-2] to [REL-5]).
+    /// What a change from `old` to `new` means for whoever has agreed to `old`, a sentence for each kind ([POL-10]).
     pub fn meaning(old: &Roster, new: &Roster) -> Vec<String> {
         let missing = |of: &Roster, from: &Roster| {
             let gone = of.sites.iter().filter(|site| !from.sites.iter().any(|other| other.key == site.key));
@@ -199,15 +199,15 @@ impl Changes {
         }
         if !joins.is_empty() {
             told.push(format!(
-                "joining: {}. A block of sites that has answered stays as it is, so these rows enter totals only in a block of enough \
-                 sites that have answered in none, or have declared their rows separate [REL-3]",
+                "joining: {}. Every site agrees to the new roster, and goes on with its account; the totals before are of the others alone, so \
+                 what joins can be computed as a difference, up to noise where the totals have any [POL-10]",
                 some(&joins)
             ));
         }
         if !leaves.is_empty() {
             told.push(format!(
-                "leaving: {}. Sites that have answered in one block with a site that left give no totals of these rows without it; they can \
-                 declare other rows altogether (`veilsum ledger separate`), and join as new ones [REL-4]",
+                "leaving: {}. The others go on without it; the totals before are of it too, so its part can be computed as a difference, up to \
+                 noise where the totals have any [POL-10]",
                 some(&leaves)
             ));
         }

@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 use toml::Table;
 use veilsum_proto::{
     identity::Signature,
-    plan::{SignedTerms, Terms},
+    plan::{SignedTerms, Sites, Terms},
     roster::Roster,
     suite::Hash,
 };
@@ -63,7 +63,7 @@ struct CohortPart {
     min_cohort: u16,
     threshold: u16,
     colluders: u16,
-    block_size: u16,
+    sites: Sites,
     slots: u16,
     #[serde(rename = "max_rows_per_site")]
     max_rows: u64,

@@ -15,7 +15,6 @@ use crate::table::spelling::{normal, yes_or_no};
 use crate::{
     answerer::Answerer,
     error::Failure,
-    release::Origin,
     table::{self, Halt, Meaning, PersonKey, RowRules, Tally},
 };
 use veilsum_federation::agreed::Federation;
@@ -27,8 +26,6 @@ const MAX_SOURCE: usize = 4096;
 pub struct Loaded {
     /// Whoever answers: the rows, or a program that has them elsewhere.
     pub rows: Arc<dyn Answerer>,
-    /// The rows as they stand where they are, by which a ledger knows them again.
-    pub origin: Origin,
     /// What was read; nothing of rows that are elsewhere.
     pub tally: Option<Tally>,
 }

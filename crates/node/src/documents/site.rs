@@ -10,7 +10,8 @@ use serde::{Deserialize, Serialize, Serializer, ser::SerializeMap};
 use serde_json::{Value, json};
 use veilsum_proto::{
     ledger::MAX_NAME,
-    policy::{Exact, Floor, HONEST, Policy},
+    plan::Sites,
+    policy::{Ask, Exact, Floor, HONEST, Policy},
     suite,
 };
 
@@ -67,10 +68,11 @@ impl From<Policy> for SitePolicy {
 struct File {
     rho: Option<f64>,
     exact: Option<Exact>,
+    sites: Option<Sites>,
+    ask: Option<Ask>,
     max_rows: Option<u64>,
     min_cohort: Option<u16>,
     colluders: Option<u16>,
-    contributors: Option<u32>,
     max_rounds: Option<u32>,
     #[serde(deserialize_with = "known")]
     methods: Option<Vec<String>>,
@@ -83,7 +85,7 @@ struct File {
 /// The largest cap of an account: beyond, noise hides nothing.
 const MOST_RHO: f64 = 1_000.0;
 
-const KEYS: &str = "the keys are rho, exact, max_rows, min_cohort, colluders, contributors, max_rounds, methods, columns, data, state and \
+const KEYS: &str = "the keys are rho, exact, sites, ask, max_rows, min_cohort, colluders, max_rounds, methods, columns, data, state and \
     [rows] source, person, rows_per_person, delimiter, decimal, multiline, filter, missing, missing_marks, columns, values, units; `veilsum check --json` shows them";
 
 /// The policy in `path`.
@@ -142,7 +144,6 @@ impl File {
             min_cohort: self.min_cohort.unwrap_or(usual.floor.min_cohort),
             colluders: self.colluders.unwrap_or(usual.floor.colluders),
             max_rounds: self.max_rounds.unwrap_or(usual.floor.max_rounds),
-            contributors: self.contributors.unwrap_or(usual.floor.contributors),
         };
         let rows = Arc::new(checked(self.rows)?);
         let policy = Policy {
@@ -152,6 +153,8 @@ impl File {
             // Rounded down, so that the cap is never more than was said.
             nano_rho: self.rho.map_or(usual.nano_rho, |rho| (rho * 1e9) as u64 * HONEST as u64),
             exact: self.exact.unwrap_or(usual.exact),
+            sites: self.sites.unwrap_or(usual.sites),
+            ask: self.ask.unwrap_or(usual.ask),
             max_rows: self.max_rows.unwrap_or(usual.max_rows),
             rows_per_person: rows.rows_per_person,
         };
@@ -209,15 +212,16 @@ impl SitePolicy {
     }
 
     /// Every key with its value, as a file has it.
-    fn keys(&self) -> [(&'static str, Value); 10] {
+    fn keys(&self) -> [(&'static str, Value); 11] {
         let p = &self.policy;
         [
             ("rho", json!(p.nano_rho as f64 / HONEST as f64 / 1e9)),
             ("exact", json!(p.exact)),
+            ("sites", json!(p.sites)),
+            ("ask", json!(p.ask)),
             ("max_rows", json!(p.max_rows)),
             ("min_cohort", json!(p.floor.min_cohort)),
             ("colluders", json!(p.floor.colluders)),
-            ("contributors", json!(p.floor.contributors)),
             ("max_rounds", json!(p.floor.max_rounds)),
             ("methods", json!(p.methods)),
             ("columns", json!(p.columns)),
@@ -258,11 +262,11 @@ mod tests {
         assert_eq!(policy("").unwrap(), strict);
         assert_eq!(policy(&toml::to_string(&strict).unwrap()).unwrap(), strict);
         let own = policy(
-            "rho = 0.25\nexact = \"never\"\nmethods = [\"fcm\"]\ncolumns = [\"a b\"]\ndata = \"ward 7\"\ncontributors = 3\n",
+            "rho = 0.25\nexact = \"never\"\nmethods = [\"fcm\"]\ncolumns = [\"a b\"]\ndata = \"ward 7\"\nsites = \"any\"\nask = \"always\"\n",
         )
         .unwrap();
         assert_eq!((own.policy.nano_rho, own.policy.exact, own.data.as_str()), (500_000_000, Exact::Never, "ward 7"));
-        assert_eq!(own.policy.floor.contributors, 3);
+        assert_eq!((own.policy.sites, own.policy.ask), (Sites::Any, Ask::Always));
         assert_eq!(policy(&toml::to_string(&own).unwrap()).unwrap(), own);
         assert_eq!(json!(own)["exact"], "never");
     }

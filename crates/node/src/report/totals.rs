@@ -59,6 +59,6 @@ pub fn totals_tell(federation: &Federation, cost: &Cost) -> Vec<String> {
         };
         all.push(format!("Shares of categories are released for every cluster{one}."));
     }
-    all.push(cost.blocks.clone());
+    all.push(cost.which_sites.clone());
     all
 }

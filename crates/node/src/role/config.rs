@@ -13,7 +13,6 @@ use crate::{
     error::Failure,
     method_session::Moved,
     model::Model,
-    release::Origin,
     result::RunResult,
     signing::Writer,
     traffic::Traffic,
@@ -148,8 +147,6 @@ pub struct ClientConfig {
     pub site: SitePolicy,
     /// Its rows, in working units.
     pub rows: Arc<dyn Answerer>,
-    /// The same as they came from their file, by which the ledger knows them again.
-    pub origin: Arc<Origin>,
     /// Where the coordinator listens.
     pub coordinator: Address,
     /// Where the intermediary listens.
@@ -159,7 +156,7 @@ pub struct ClientConfig {
     pub state: Option<PathBuf>,
     /// How long to keep trying to reach the others, or [`WITHOUT_END`].
     pub patience: Duration,
-    /// The operator agrees, as this process starts, to a plan without noise ([POL-9]): of demonstrations and laboratories, whose rows are
+    /// The operator agrees, as this process starts, to the plan and its sites ([POL-9], [POL-10]): of demonstrations and laboratories, whose rows are
     /// nobody's secret. Everybody else agrees in the ledger.
     pub agreed: bool,
 }

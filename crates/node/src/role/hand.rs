@@ -68,8 +68,7 @@ async fn laid<T: Clone>(from: &watch::Sender<Option<T>>, fits: impl Fn(&T) -> bo
     laid.ok()?.ok()?.clone()
 }
 
-/// [APP-2]: whether the intermediary counted all sites that the coordinator asks. They are whole blocks, as the release rule sees to
-/// ([REL-4]).
+/// [APP-2]: whether the intermediary counted all sites that the coordinator asks.
 ///
 /// # Errors
 /// A sentence for the site's operator.

@@ -11,7 +11,7 @@ use std::{
 };
 
 use veilsum_proto::{
-    aggregator::{self, Loss},
+    aggregator,
     message::{self, Kind},
     roster::PartyId,
     suite::Hash,
@@ -221,9 +221,7 @@ async fn of_run(
             HostEvent::Aggregator(aggregator::Event::Total { values, cohort, .. }) => break (values, cohort),
             HostEvent::Aggregator(aggregator::Event::Failed(e)) => return Err(with_reasons(e.into(), &reasons).into()),
             HostEvent::Aggregator(event) => {
-                if let aggregator::Event::Lost { site, why } = &event
-                    && !matches!(why, Loss::BlockIncomplete(_) | Loss::BlockTooSmall(_))
-                {
+                if let aggregator::Event::Lost { site, why } = &event {
                     reasons.push(format!("{}: {why}", config.party.name_of(PartyId::Site(*site))));
                 }
                 report(hub, config, &event);

@@ -4,17 +4,16 @@ use std::sync::{Arc, Mutex};
 
 use veilsum_proto::{
     Error,
-    ledger::Note,
     policy::{Asked, Consent},
-    release::{Member, Standing},
     roster::{PartyId, Roster},
+    standing::{Member, Standing},
     suite::Hash,
 };
 
 use super::config::ClientConfig;
 use crate::{
     error::Failure,
-    release::{Answering, Data, Known, Left, Offer, Origin, decide},
+    release::{Answering, Data, Left, Offer, decide},
     store::{Ledger, held, ledger::LedgerError},
 };
 
@@ -27,17 +26,17 @@ pub(super) struct Keeper {
 impl Keeper {
     /// This site's ledger: in its state folder, or as long as the process where it keeps no state.
     pub(super) fn open(config: &ClientConfig) -> Result<Keeper, Failure> {
-        let data = Data::of(&config.site.data, &config.party.identity, &*config.rows);
         let identity = config.party.identity.clone();
+        let data = Data::of(&config.site.data, &identity, &*config.rows);
         let ledger = match &config.state {
             Some(folder) => Ledger::open(folder, identity, data, config.party.federation.terms.hash())?,
             None => Ledger::in_memory(identity, data),
         };
-        let ledger = begun(recognised(ledger, &config.origin)?, config)?;
+        let ledger = begun(ledger, config)?;
         Ok(Keeper { ledger: Arc::new(Mutex::new(ledger)) })
     }
 
-    /// What this site states of its data set when it sends keys.
+    /// What this site states of its account when it sends keys.
     pub(super) fn standing(&self) -> Standing {
         self.with(|ledger| ledger.book().standing())
     }
@@ -97,24 +96,13 @@ impl Keeper {
     }
 }
 
-/// [LED-8]: a ledger that knows these rows, or that nothing was answered from. Columns that are new are written down.
-fn recognised(mut ledger: Ledger, origin: &Origin) -> Result<Ledger, Failure> {
-    match ledger.book().known(origin) {
-        Known::Same(new) if new.is_empty() => {}
-        Known::Same(new) => ledger.note(Note::Columns(new), &Left::default(), Hash::default())?,
-        other => return Err(other.refusal()),
-    }
-    Ok(ledger)
-}
-
-/// [POL-8], [POL-9]: the plan is answered whole or not at all. Before this site dials anybody it judges the plan, and notes that its run
-/// begins, so that no other run can have what it may spend.
+/// [POL-8] to [POL-10]: the plan is answered whole or not at all. Before this site dials anybody it judges the plan, and notes that its
+/// run begins, so that no other run can have what it may spend.
 fn begun(mut ledger: Ledger, config: &ClientConfig) -> Result<Ledger, Failure> {
     let federation = &config.party.federation;
-    let plan = federation.terms.hash();
-    if config.agreed && !ledger.book().account().has_agreed(&plan) {
-        ledger.note(Note::Agreed, &Left { plan, ..Left::default() }, Hash::default())?;
+    if config.agreed {
+        ledger.agree(federation, &config.site.policy)?;
     }
-    ledger.begin_run(federation, &config.site.policy)??;
+    ledger.begin_run(federation, &config.site.policy)?.yes()?;
     Ok(ledger)
 }

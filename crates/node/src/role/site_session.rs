@@ -134,20 +134,27 @@ impl SiteSession {
         let session = config.party.session(aggregator);
         let opened = config.state.as_ref().map(|folder| Journal::open(folder, &session)).transpose()?;
         let (journal, records) = opened.map_or((None, Vec::new()), |(journal, records)| (Some(journal), records));
-        // [JRN-2]: what knows the deck knows the rows from which it was answered, so that other rows are refused [LED-8].
-        let met = |deck| keeper.with(|ledger| ledger.book().account().met().has_deck(session, deck));
-        let met = records.iter().filter_map(Record::deck).all(met);
+        // [JRN-2]: the ledger knows the deck, and from which rows it was answered.
+        let rows = |deck| keeper.with(|ledger| ledger.book().account().rows_in(session, deck));
+        let now = keeper.with(|ledger| ledger.book().data().table.map(|table| table.digest));
+        let rows: Vec<_> = records.iter().filter_map(Record::deck).map(rows).collect();
         let has = |kind| records.iter().any(|record: &Record| record.kind() == kind);
         if has(RecordKind::Deck) {
             tracing::info!("taking up an interrupted run from the journal");
         }
         let released = has(RecordKind::Released);
         let site = Site::restore(site_config(config, aggregator), records)?;
-        if !met {
+        if rows.contains(&None) {
             return Err(Failure::input(
                 "the journal has keys of a deck that the ledger does not know: one of the two was set back, or taken from elsewhere [JRN-2]",
                 "put the newest copy of the whole state folder back; without it remove the `.journal` files: \
                  this site then takes no further part in this run",
+            ));
+        }
+        if rows.iter().any(|rows| *rows != now) {
+            return Err(Failure::input(
+                "the rows are others than those from which this site answers in the run that the journal belongs to [JRN-2]",
+                "give the rows of then; without them remove the `.journal` files: this site then takes no further part in this run",
             ));
         }
         // The entries of rounds that are over are replaced by those of the next one ([JRN-4]).
@@ -474,12 +481,6 @@ impl SiteSession {
                             party.tell(Progress::Judged { curve });
                         }
                     }
-                }
-                Output::Event(Event::Undone { slot, .. }) => {
-                    // The certificate stands under the round that it is about.
-                    let context = message::context_of(bytes);
-                    let left = self.left(Some(slot), None, context.unwrap_or_default());
-                    aside(|| self.keeper.with(|ledger| ledger.undo(&left)))?;
                 }
                 Output::Event(Event::Released { missing, .. }) => {
                     self.released = true;

@@ -1,8 +1,8 @@
 //! A site's ledger on disk. It records everything that ever left under one identity, over all plans and runs ([LED-1]
-//! to [LED-7], [LED-9]), and what was given away about the rows at hand.
+//! to [LED-7], [LED-9]), and what was given away.
 //!
 //! The account is the state folder's, whichever key signs in it: beside the file is its head, which says where it ends, and holds the secret
-//! with which its rows are known again.
+//! with which rows are digested.
 
 mod course;
 mod error;
@@ -22,27 +22,28 @@ use veilsum_proto::{
     identity::{Identity, PublicKey},
     ledger::{Entry, Head, Note},
     message::Disclosure,
+    policy::Policy,
+    roster::Roster,
     suite::{self, Hash},
 };
 use zeroize::Zeroizing;
 
 pub use error::LedgerError;
-use file::{Fault, Words};
+use file::Fault;
 pub use look::{Checked, all, check};
 
 use super::log::{self, Log};
 use crate::{
+    agreed::Federation,
     egress::Entered,
     files::{self, Existing, Replacement},
-    release::{Book, Data, Left},
+    release::{Book, Data, Left, Needs, needs, set_of},
 };
 
 /// Name of the file in the state folder.
 pub const FILE: &str = "ledger.jsonl";
 /// Name of the file beside it that says where it ends.
 pub const HEAD: &str = "ledger.head";
-/// The number of conversations whose last words may still be undone, of which the latest are kept: two for each plan.
-const MOST_ROUNDS: usize = 16;
 
 /// An open ledger.
 pub struct Ledger {
@@ -51,8 +52,6 @@ pub struct Ledger {
     head: Head,
     /// Digests of the frames of this plan that left; the same bytes again get no new entry.
     sent: BTreeSet<Hash>,
-    /// The masked words that left last in each conversation.
-    words: Vec<Words>,
     /// Who signed last.
     signer: Option<PublicKey>,
     disk: Option<Disk>,
@@ -69,15 +68,7 @@ impl Ledger {
     /// Makes a ledger that lasts as long as this process.
     pub fn in_memory(identity: Arc<Identity>, data: Data) -> Ledger {
         let book = Book::new(identity.clone(), data);
-        Ledger {
-            identity,
-            book,
-            head: Head::default(),
-            sent: BTreeSet::new(),
-            words: Vec::new(),
-            signer: None,
-            disk: None,
-        }
+        Ledger { identity, book, head: Head::default(), sent: BTreeSet::new(), signer: None, disk: None }
     }
 
     /// Opens the ledger in `folder` for a run of `plan`, checks every entry of it, and that it is not behind its head. It begins none.
@@ -97,7 +88,7 @@ impl Ledger {
         if !matches!(Self::look(folder, &identity.public()), Err(LedgerError::Foreign { .. })) {
             return Ok(false);
         }
-        let data = Data { name: String::new(), rows: Hash::default() };
+        let data = Data { name: String::new(), table: None };
         Self::open_as(folder, identity, data, Hash::default(), true).map(|_| true)
     }
 
@@ -146,9 +137,7 @@ impl Ledger {
         let read = file::read(log.file(), |entry, head| {
             signed |= entry.signer == own;
             seen |= known.head == head;
-            if matches!(entry.note, Some(Note::Undone)) {
-                sent.remove(&entry.digest);
-            } else if entry.plan == *plan {
+            if entry.plan == *plan {
                 sent.insert(entry.digest);
             }
             book.take(&entry);
@@ -169,7 +158,6 @@ impl Ledger {
                 cut(self.head)
             });
         }
-        self.words = known.words;
         log.keep(good).map_err(|source| LedgerError::Io { path, source })?;
         self.disk = Some(Disk { log, head_path: folder.join(HEAD), digests: known.digests, _lock: lock });
         Ok((signer, signed))
@@ -190,55 +178,45 @@ impl Ledger {
         self.head
     }
 
-    /// Writes down, durably, a note that is no frame.
+    /// Notes something beside the frames that left, durably; `digest` is of the frame that it is about.
     ///
     /// # Errors
-    /// [`LedgerError`].
+    /// [`LedgerError`] where it cannot be written.
     pub fn note(&mut self, note: Note, left: &Left, digest: Hash) -> Result<(), LedgerError> {
         self.signs()?;
-        let version = self.book.account().version() + u32::from(matches!(note, Note::Changed(_) | Note::Separate(_)));
-        let entry =
-            Entry { slot: left.slot, version, note: Some(note), ..self.entry(left, Disclosure::Nothing, 0, digest) };
+        let entry = Entry { note: Some(note), ..self.entry(left, Disclosure::Nothing, 0, digest) };
         self.add(entry)?;
         self.sync()
     }
 
-    /// [REL-6]: what left in the round `left.context` enters no total. Nothing is noted where it is not known that
-    /// words left in exactly this round, because slots have the same numbers in every run and the coordinator chooses a
-    /// run's name.
+    /// [POL-10]: the operator accepts the sites of this roster, for good.
     ///
     /// # Errors
-    /// [`LedgerError`].
-    pub fn undo(&mut self, left: &Left) -> Result<(), LedgerError> {
-        // Words of this round that have not left are withdrawn.
-        self.book.undo(&left.session, &left.context);
-        let round = |words: &Words| (words.session, words.context) == (left.session, left.context);
-        match self.words.iter().position(round) {
-            Some(at) => {
-                let digest = self.words.remove(at).digest;
-                // If they leave nevertheless, they count as new ones.
-                self.sent.remove(&digest);
-                self.note(Note::Undone, left, digest)
-            }
-            None => Ok(()),
+    /// [`LedgerError`] where it cannot be written.
+    pub fn accept(&mut self, roster: &Roster) -> Result<(), LedgerError> {
+        let set = set_of(roster);
+        if self.book.account().names(&set) {
+            return Ok(());
         }
+        self.note(Note::Sites(set), &Left::default(), Hash::default())
     }
 
-    /// Masked words have left. Their round is kept in the head for a later process, as long as a certificate could still undo the block.
-    fn words_left(&mut self, left: &Left, digest: Hash) {
-        let words = Words { session: left.session, context: left.context, digest };
-        if self.words.contains(&words) {
-            return;
+    /// [POL-9], [POL-10]: the operator agrees to whatever of this plan needs it.
+    ///
+    /// # Errors
+    /// [`LedgerError`] where it cannot be written.
+    pub fn agree(&mut self, federation: &Federation, policy: &Policy) -> Result<(), LedgerError> {
+        let Federation { roster, terms, work } = federation;
+        let needs = needs((roster, terms, work), policy, self.book.account(), self.book.data().table.as_ref());
+        if needs.contains(&Needs::Set) {
+            self.accept(roster)?;
         }
-        self.words.retain(|before| before.session != left.session);
-        self.words.push(words);
-        self.words.drain(..self.words.len().saturating_sub(MOST_ROUNDS));
-    }
-
-    /// The words that may still be undone: none where the block rests on others, too.
-    fn undoable(&self) -> &[Words] {
-        let digests: BTreeSet<Hash> = self.words.iter().map(|words| words.digest).collect();
-        if self.book.account().block().is_some_and(|block| block.rests_on(&digests)) { &self.words } else { &[] }
+        if needs.iter().any(|needs| *needs != Needs::Set) {
+            let plan = terms.hash();
+            let table = self.book.data().table.filter(|_| work.recipe.noise.is_none());
+            self.note(Note::Agreed(table), &Left { plan, ..Left::default() }, Hash::default())?;
+        }
+        Ok(())
     }
 
     fn entry(&self, left: &Left, discloses: Disclosure, bytes: u64, digest: Hash) -> Entry {
@@ -255,9 +233,6 @@ impl Ledger {
             bytes,
             digest,
             data: self.book.data().name.clone(),
-            rows: self.book.data().rows,
-            version: self.book.account().version(),
-            block: None,
             note: None,
             answer: None,
         }
@@ -301,19 +276,16 @@ impl Ledger {
             self.signs()?;
             let due = answers.then(|| self.book.due(left).map_err(|_| LedgerError::Unasked)).transpose()?;
             let round = left.slot.is_some() && left.cohort.is_some();
-            let said = self.book.account().block().map(|block| &block.members);
             let entry = Entry {
                 slot: left.slot.filter(|_| round),
                 cohort: left.cohort.filter(|_| round),
-                block: due.as_ref().map(|due| due.block.clone()).filter(|block| Some(block) != said),
-                answer: due.map(|due| due.answer),
+                answer: due,
                 ..self.entry(left, discloses, frame.len() as u64, digest)
             };
             self.add(entry)?;
             self.sent.insert(digest);
         }
         if answers {
-            self.words_left(left, digest);
             self.book.take_back(&left.session);
         }
         Ok(Entered::by_the_ledger(discloses))
@@ -323,7 +295,7 @@ impl Ledger {
     /// by themselves where other files go to the disk with it: the entries must be there before the head takes its name.
     pub(crate) fn next_head(&self) -> Result<Option<Replacement>, LedgerError> {
         let Some(disk) = self.disk.as_ref().filter(|disk| disk.log.is_dirty()) else { return Ok(None) };
-        let text = file::write_head(&self.head, &disk.digests, self.undoable());
+        let text = file::write_head(&self.head, &disk.digests);
         Replacement::write(&disk.head_path, text.as_bytes()).map(Some).map_err(LedgerError::Head)
     }
 
@@ -345,9 +317,8 @@ impl Ledger {
     /// # Errors
     /// [`LedgerError`].
     pub fn sync(&mut self) -> Result<(), LedgerError> {
-        let words = self.undoable().to_vec();
         match &mut self.disk {
-            Some(disk) => disk.sync(&self.head, &words),
+            Some(disk) => disk.sync(&self.head),
             None => Ok(()),
         }
     }
@@ -358,16 +329,16 @@ impl Disk {
         LedgerError::Io { path: self.log.path().to_owned(), source }
     }
 
-    fn sync(&mut self, head: &Head, words: &[Words]) -> Result<(), LedgerError> {
+    fn sync(&mut self, head: &Head) -> Result<(), LedgerError> {
         if self.log.sync().map_err(|source| self.io(source))? {
-            write_head(&self.head_path, head, &self.digests, words).inspect_err(|_| self.log.give_up())?;
+            write_head(&self.head_path, head, &self.digests).inspect_err(|_| self.log.give_up())?;
         }
         Ok(())
     }
 }
 
-fn write_head(path: &Path, head: &Head, digests: &[u8; 32], words: &[Words]) -> Result<(), LedgerError> {
-    let text = file::write_head(head, digests, words);
+fn write_head(path: &Path, head: &Head, digests: &[u8; 32]) -> Result<(), LedgerError> {
+    let text = file::write_head(head, digests);
     files::write_private(path, text.as_bytes(), Existing::Replace).map_err(LedgerError::Head)
 }
 
@@ -399,7 +370,7 @@ fn known(folder: &Path) -> Result<file::Known, LedgerError> {
     })
 }
 
-/// The secret with which the account in `folder` knows its rows again ([LED-8]); nothing before it has begun.
+/// The secret with which the account in `folder` names its rows ([LED-1]); nothing before it has begun.
 ///
 /// # Errors
 /// [`LedgerError`] where the head cannot be used.
@@ -419,7 +390,7 @@ pub fn begin(folder: &Path, digests: &[u8; 32]) -> Result<bool, LedgerError> {
     }
     log::make_private_folder(folder).map_err(|source| LedgerError::Io { path: folder.to_owned(), source })?;
     // It has a head from the beginning, so that a ledger that was taken away is noticed.
-    write_head(&folder.join(HEAD), &Head::default(), digests, &[])?;
+    write_head(&folder.join(HEAD), &Head::default(), digests)?;
     Ok(true)
 }
 

@@ -46,9 +46,9 @@ impl PersonKey {
         }
         let bytes = files::read_private(path, KEY)?;
         let bytes: [u8; KEY] = bytes.as_slice().try_into().map_err(|_| {
-            let what = format!("{}: it is damaged: it says which rows of a person count, in {KEY} bytes", path.display());
-            let next = "put it back from a backup; or delete it, and other rows of a person count from then on, which is a change of rows \
-                        (`veilsum ledger changed`)";
+            let what =
+                format!("{}: it is damaged: it says which rows of a person count, in {KEY} bytes", path.display());
+            let next = "put it back from a backup; or delete it, and other rows of a person count from then on";
             Failure::input(what, next)
         })?;
         Ok(PersonKey(Arc::new(Zeroizing::new(bytes))))

@@ -11,7 +11,6 @@ use crate::{
     identity::{DecodedKeys, Identity},
     message::{self, Kind},
     plan::Terms,
-    release::Blocks,
     roster::{PartyId, Roster},
     rule::Rule,
     suite::Hash,
@@ -27,7 +26,7 @@ pub(crate) struct Env {
     pub(crate) timing: Timing,
     /// Whether totals are opened to the cohort ([OPN-2]).
     pub(crate) opening: bool,
-    /// [REL-8]: survivors are certified also where nobody is missing.
+    /// [UNM-1]: survivors are certified also where nobody is missing.
     pub(crate) always_certified: bool,
     /// Bytes of masked inputs up to which they are kept until the round is over ([RND-7]).
     pub(crate) kept: usize,
@@ -50,7 +49,7 @@ impl Env {
     /// The threshold for `n` sites, if they are enough.
     pub(super) fn enough(&self, n: usize, step: &'static str) -> Result<usize, Error> {
         let sites = self.roster.sites.len();
-        let least = usize::from(self.terms.min_cohort);
+        let least = self.terms.least(sites);
         let needed = (least..=sites).find(|n| self.terms.threshold_of(*n, sites).is_ok()).unwrap_or(sites);
         if n < needed {
             return Err(Error::Quorum { step: step.into(), alive: n, needed, rule: Rule::Pol1 });
@@ -58,30 +57,9 @@ impl Env {
         self.terms.threshold_of(n, sites)
     }
 
-    /// The error that too few sites are here. Where whole blocks wait for somebody, it names who is missing and who
-    /// waits ([REL-4]).
-    pub(super) fn too_few(&self, blocks: &Blocks, here: &[u16], needed: usize, step: &str, rule: Rule) -> Error {
-        let waiting = blocks.cut_among(here);
-        let alive = here.len() - waiting.len();
-        if waiting.is_empty() {
-            return Error::Quorum { step: step.into(), alive, needed, rule };
-        }
-        let names = |sites: Vec<u16>| sites.into_iter().map(|s| self.name_of(s)).collect::<Vec<_>>().join(", ");
-        let cut = blocks.0.iter().filter(|block| block.sites.iter().any(|s| waiting.contains(s)));
-        let missing = cut.flat_map(|block| block.sites.iter().copied()).filter(|s| here.binary_search(s).is_err());
-        let step = format!(
-            "{step} over whole blocks (missing: {}; whose parts are released together with theirs or not at all, and who wait \
-             for them: {})",
-            names(missing.collect()),
-            names(waiting),
-        );
-        Error::Quorum { step, alive, needed, rule: Rule::Rel4 }
-    }
-
-    /// Names of the members of a site's block that are not `here`.
-    pub(super) fn missing_of_block(&self, blocks: &Blocks, site: u16, here: &[u16]) -> Vec<String> {
-        let block = blocks.block_of(site).into_iter().flat_map(|block| &block.sites);
-        block.filter(|s| **s != site && here.binary_search(s).is_err()).map(|s| self.name_of(*s)).collect()
+    /// Sites that a total of a deck with this threshold covers at least.
+    pub(super) fn least(&self, threshold: usize) -> usize {
+        threshold.max(self.terms.least(self.roster.sites.len()))
     }
 
     pub(super) fn name_of(&self, site: u16) -> String {

@@ -24,11 +24,7 @@ impl Aggregator {
         };
         self.persist(Entry::Opened { index: self.next_deck });
         let open = OpenDeck { run: self.run, index: self.next_deck, slots: self.slots };
-        let known = self.deck.as_ref().map(|deck| deck.blocks.clone()).unwrap_or_default();
-        let mut setup = Setup::open(&self.env, open, known, self.candidates(), wait, now);
-        // A site that has not seen that a slot was burned would still state the block of that slot.
-        setup.pending.before =
-            self.undoing.iter().filter(|(_, in_total)| in_total.is_empty()).map(|u| u.0.clone()).collect();
+        let setup = Setup::open(&self.env, open, self.candidates(), wait, now);
         self.next_deck += 1;
         self.send_all(&setup.pending.frames);
         self.setup = Some(setup);
@@ -54,7 +50,7 @@ impl Aggregator {
             self.fail(Error::Quorum {
                 step: "a deck (members kept vanishing while it was set up)".into(),
                 alive: self.candidates().len(),
-                needed: usize::from(self.env.terms.min_cohort),
+                needed: self.env.terms.least(self.peers.len()),
                 rule: Rule::Kex11,
             });
             return;
@@ -73,7 +69,7 @@ impl Aggregator {
         self.advance_setup(now);
     }
 
-    /// Goes on without a site. A deck in which nothing was asked yet is set up anew: its blocks are then those of the sites that are left.
+    /// Goes on without a site. A deck in which nothing was asked yet is set up anew.
     pub(super) fn leave_out(&mut self, site: u16, now: Millis) {
         self.lose(site, Loss::LeftOut, now);
         let unused = |deck: &ReadyDeck| deck.next_slot == 0 && deck.members.contains(&site);
@@ -100,19 +96,14 @@ impl Aggregator {
                     let first = self.cohort.is_none();
                     let members = setup.members();
                     let frames = setup.pending.frames.clone();
-                    let left_out = std::mem::take(&mut setup.left_out);
                     if first {
                         // A site that has not advertised by now waits for the next run.
-                        let late = |s: &u16| {
-                            let in_none = left_out.iter().any(|(site, _)| site == s);
-                            self.peers[usize::from(*s)].attached && !members.contains(s) && !in_none
-                        };
+                        let late = |s: &u16| self.peers[usize::from(*s)].attached && !members.contains(s);
                         let late: Vec<u16> = (0..self.peers.len() as u16).filter(late).collect();
                         self.out.extend(late.into_iter().map(|s| Output::Event(Event::TooLate(s))));
                         self.cohort = Some(members.into_iter().collect());
                     }
                     self.send_all(&frames);
-                    left_out.into_iter().for_each(|(site, why)| self.lose(site, why, now));
                 }
                 Err(_) if self.round.is_some() => self.setup = None,
                 Err(e) => {
@@ -152,13 +143,12 @@ impl Aggregator {
             }
             return;
         };
-        let here: Vec<u16> =
+        let cohort: Vec<u16> =
             deck.members.iter().copied().filter(|m| self.cohort.as_ref().is_some_and(|c| c.contains(m))).collect();
-        let cohort = deck.blocks.whole_among(&here);
-        let needed = deck.threshold.max(usize::from(self.env.terms.min_cohort));
+        let needed = self.env.least(deck.threshold);
         if cohort.len() < needed {
-            let error = self.env.too_few(&deck.blocks, &here, needed, "a round", Rule::Pol1);
-            self.fail(error);
+            let alive = cohort.len();
+            self.fail(Error::Quorum { step: "a round".into(), alive, needed, rule: Rule::Pol1 });
             return;
         }
         let Some((query, words)) = self.waiting_question.take() else { return };
@@ -211,12 +201,7 @@ impl Aggregator {
                 Ok(Progress::Waiting) => return,
                 Ok(Progress::Sent) => {
                     let (frames, missing) = (round.pending.frames.clone(), round.missing());
-                    let (named, left_out) = (round.named(), round.left_out.take());
-                    let burning = round.burning();
-                    if let Some(here) = burning {
-                        round.pending.before = self.opening.iter().cloned().chain([round.question_frame()]).collect();
-                        self.persist(Entry::Burning { here });
-                    }
+                    let named = round.named();
                     if let Some((named, shares)) = named {
                         self.persist(Entry::Named { named, shares });
                     }
@@ -225,18 +210,6 @@ impl Aggregator {
                     for site in &missing {
                         self.out_of_run(*site);
                     }
-                    if let Some((frame, alive)) = left_out {
-                        self.undo(frame, alive, &missing);
-                    }
-                }
-                Ok(Progress::Burned { certificate, cause }) => {
-                    let frame = self.env.frame(Kind::BurnCertificate, &round.context, &certificate);
-                    let (question, cohort) = (round.question(), round.cohort().to_vec());
-                    self.round = None;
-                    self.persist(Entry::Burned { certificate });
-                    self.undo(frame, Vec::new(), &cohort);
-                    self.ask_anew(question, cause, now);
-                    return;
                 }
                 Ok(Progress::Guilty(guilty)) => {
                     let sites = guilty.into_iter().map(|(site, error)| (site, Loss::Misbehaved(error))).collect();
@@ -274,39 +247,8 @@ impl Aggregator {
         if let Some(c) = &mut self.cohort {
             c.remove(&site);
         }
-        if let Some(round) = &mut self.round {
-            round.gone.insert(site);
+        if !std::mem::replace(&mut self.peers[usize::from(site)].lost, true) {
+            self.out.push_back(Output::Event(Event::Lost { site, why: Loss::Silent }));
         }
-        if std::mem::replace(&mut self.peers[usize::from(site)].lost, true) {
-            return;
-        }
-        let here: Vec<u16> = (0..self.peers.len() as u16).filter(|s| !self.peers[usize::from(*s)].lost).collect();
-        let of_block = |deck: &ReadyDeck| self.env.missing_of_block(&deck.blocks, site, &here);
-        let why = match self.deck.as_ref().map(of_block) {
-            Some(missing) if !missing.is_empty() => Loss::BlockIncomplete(missing),
-            _ => Loss::Silent,
-        };
-        self.out.push_back(Output::Event(Event::Lost { site, why }));
-    }
-
-    /// [REL-6]: shows `sites`, and those of them that come back later, that what they sent in this round is in no
-    /// total.
-    fn undo(&mut self, frame: Arc<Vec<u8>>, in_total: Vec<u16>, sites: &[u16]) {
-        let to = sites.iter().map(|site| (*site, frame.clone())).collect();
-        self.send_all(&to);
-        self.undoing = Some((frame, in_total));
-    }
-
-    /// After a burned slot, goes on in a new deck and a new block of the sites that are left, where no block was fixed
-    /// before this run and no total of it is out.
-    fn ask_anew(&mut self, question: (Vec<u8>, usize), cause: Error, now: Millis) {
-        let fixed = self.totals > 0 || self.deck.as_ref().is_some_and(|deck| deck.stated);
-        if fixed || self.env.enough(self.candidates().len(), "a deck").is_err() {
-            self.fail(cause);
-            return;
-        }
-        (self.deck, self.spare, self.setup) = (None, None, None);
-        self.waiting_question = Some(question);
-        self.open_deck(now);
     }
 }

@@ -73,8 +73,6 @@ pub struct Aggregator {
     unanswered: BTreeMap<u16, Arc<Vec<u8>>>,
     /// Totals of this run.
     totals: u32,
-    /// The last frame that undoes what sites sent, and the sites that are in the total nevertheless ([REL-6]).
-    undoing: Option<(Arc<Vec<u8>>, Vec<u16>)>,
     closed: bool,
     failed: bool,
     started: Millis,
@@ -141,7 +139,6 @@ impl Aggregator {
             opening: None,
             unanswered: BTreeMap::new(),
             totals: 0,
-            undoing: None,
             closed: false,
             failed: false,
             started: now,
@@ -248,11 +245,6 @@ impl Aggregator {
         let Some(p) = self.peers.get_mut(usize::from(site)) else { return };
         p.attached = true;
         p.detached_at = None;
-        if let Some((bytes, in_total)) = &self.undoing
-            && in_total.binary_search(&site).is_err()
-        {
-            self.out.push_back(Output::Send { to: site, bytes: bytes.clone() });
-        }
         if p.lost || self.cohort.as_ref().is_some_and(|c| !c.contains(&site)) {
             self.out.push_back(Output::Event(Event::TooLate(site)));
             return;
@@ -349,7 +341,7 @@ impl Aggregator {
                 self.advance_setup(now);
                 Ok(())
             }
-            Kind::MaskedInput | Kind::ConsistencyCheck | Kind::Unmask | Kind::Burned => {
+            Kind::MaskedInput | Kind::ConsistencyCheck | Kind::Unmask => {
                 let Some(round) = &mut self.round else { return Ok(()) };
                 round.message(&self.env, from, frame)?;
                 self.advance_round(now);
@@ -403,8 +395,8 @@ impl Aggregator {
                 self.advance_setup(now);
             }
         }
-        if let (Some(r), Some(deck)) = (&mut self.round, &self.deck) {
-            sites.iter().for_each(|(site, _)| r.without(*site, &deck.blocks));
+        if let Some(r) = &mut self.round {
+            sites.iter().for_each(|(site, _)| r.without(*site));
             self.advance_round(now);
         }
     }

@@ -1,10 +1,7 @@
 //! What a round tells the run that it is in (spec section 9).
 
 use super::{record::Total, seeds::WrongShares};
-use crate::{
-    error::Error,
-    message::{BurnCertificate, Opening},
-};
+use crate::{error::Error, message::Opening};
 
 /// A site at fault, and why.
 pub(crate) type Guilty = (u16, Error);
@@ -14,11 +11,6 @@ pub(crate) enum Progress {
     Sent,
     /// These sites are at fault; the round goes on without them.
     Guilty(Vec<Guilty>),
-    /// This slot can give no total any more, for this reason.
-    Burned {
-        certificate: BurnCertificate,
-        cause: Error,
-    },
     Done(Box<Done>),
 }
 

@@ -8,14 +8,7 @@ use std::{
 use serde::{Deserialize, Serialize};
 
 use super::timing::Millis;
-use crate::{
-    codec,
-    error::Error,
-    limits::MAX_BODY,
-    message::{BurnCertificate, Named},
-    release::Blocks,
-    suite::Hash,
-};
+use crate::{codec, error::Error, limits::MAX_BODY, message::Named, suite::Hash};
 
 /// A deck that is ready, as the aggregator knows it.
 #[derive(Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -25,9 +18,6 @@ pub(crate) struct ReadyDeck {
     pub(crate) id: Hash,
     pub(crate) threshold: usize,
     pub(crate) members: Vec<u16>,
-    pub(crate) blocks: Blocks,
-    /// Whether a member stated that its block was fixed before.
-    pub(crate) stated: bool,
     pub(crate) commitments: BTreeMap<u16, Vec<Hash>>,
     pub(crate) slots: u16,
     pub(crate) next_slot: u16,
@@ -85,10 +75,6 @@ pub(super) enum Entry {
     Asked(Question),
     /// Survivors are named, and whether shares may leave for them.
     Named { named: Named, shares: bool },
-    /// The slot is given up; these sent their inputs.
-    Burning { here: Vec<u16> },
-    /// The question gets no total in this slot.
-    Burned { certificate: BurnCertificate },
     /// The total of the question before, and what opens it to the cohort.
     Total { total: Total, opening: Option<Vec<u8>> },
 }
@@ -131,8 +117,6 @@ pub(super) struct Unfinished {
     pub(super) past: VecDeque<(Question, Total)>,
     /// The round that was open, and the survivors named in it, with whether shares may have left for them.
     pub(super) open: Option<(Question, Option<(Named, bool)>)>,
-    /// The sites that had sent their inputs, where the slot is being given up.
-    pub(super) burning: Option<Vec<u16>>,
     /// Until when a site that was cut off is awaited.
     pub(super) patience: Option<Millis>,
     /// The questions and openings that were sent, in their order, each with the directory of its deck; none where totals stay closed.

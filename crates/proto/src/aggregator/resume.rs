@@ -12,7 +12,7 @@ use super::{
     record::{Entry, Question, ReadyDeck, Record},
     round::Round,
 };
-use crate::{error::Error, message::Kind, suite::Hash};
+use crate::{error::Error, suite::Hash};
 
 impl Aggregator {
     /// Resumes the run of these entries, given in their order. The application puts its questions again from the first;
@@ -88,21 +88,6 @@ impl Aggregator {
                 }
                 _ => return Err(bad("survivors in it belong to no question")),
             },
-            Entry::Burning { here } => match &self.unfinished.open {
-                Some((_, named)) if named.as_ref().is_none_or(|(_, shares)| !shares) && sound(&here) => {
-                    self.unfinished.burning = Some(here);
-                }
-                _ => return Err(bad("a slot in it is given up that cannot be")),
-            },
-            Entry::Burned { certificate } => {
-                let burning = self.unfinished.burning.take().is_some();
-                let Some((q, _)) = self.unfinished.open.take().filter(|_| burning) else {
-                    return Err(bad("a burned slot in it was not given up before"));
-                };
-                let context = self.asked_again(&q)?;
-                self.undoing = Some((self.env.frame(Kind::BurnCertificate, &context, &certificate), Vec::new()));
-                (self.deck, self.spare) = (None, None);
-            }
             Entry::Total { total, opening } => {
                 let Some((q, _)) = self.unfinished.open.take().filter(|(q, _)| q.words as usize == total.values.len())
                 else {
@@ -164,10 +149,6 @@ impl Aggregator {
             Ok(mut round) => {
                 if let Some((named, shares)) = named {
                     round.bind(named, shares);
-                }
-                if let Some(here) = self.unfinished.burning.take() {
-                    round.start_burn(&self.env, here, now);
-                    round.pending.before.push(round.question_frame());
                 }
                 self.put(round);
             }

@@ -3,10 +3,7 @@
 //! It is one file because it is one state machine: a reader who checks that nothing is unmasked before it is signed
 //! reads its phases in order.
 
-use std::{
-    collections::{BTreeMap, BTreeSet},
-    sync::Arc,
-};
+use std::{collections::BTreeMap, sync::Arc};
 
 use super::{
     env::{Env, Pending},
@@ -20,10 +17,9 @@ use crate::{
     error::Error,
     mask::{self, Sign},
     message::{
-        Agreed, Ask, BurnCertificate, Certificate, ConsistencyCheck, Kind, Named, OpenedCheck, OpenedInput, Opening,
-        Proof, Survivors, Verified, masked_digest, round_context,
+        Agreed, Ask, Certificate, ConsistencyCheck, Kind, Named, OpenedCheck, OpenedInput, Opening, Proof, Survivors,
+        Verified, masked_digest, round_context,
     },
-    release::{self, Blocks},
     rule::Rule,
     shamir,
     suite::{self, Hash, Secret},
@@ -57,12 +53,6 @@ enum Phase {
         /// Their consistency checks, where a site is missing.
         checks: BTreeMap<u16, Proof>,
     },
-    /// Too few sites are left for a total, and promises to give no share are awaited ([REL-6]). The sites in `here`
-    /// sent their inputs.
-    Burn {
-        here: Vec<u16>,
-        signed: BTreeMap<u16, Proof>,
-    },
 }
 
 /// A survivor's masked input.
@@ -87,7 +77,6 @@ pub(crate) struct Round {
     cohort: Vec<u16>,
     words: usize,
     ask: Arc<Vec<u8>>,
-    query: Vec<u8>,
     inputs: BTreeMap<u16, Input>,
     /// The sums of all `inputs`, updated as they arrive and leave.
     sums: Sums,
@@ -101,10 +90,6 @@ pub(crate) struct Round {
     phase: Phase,
     /// The survivors that an earlier process named, and whether shares may have left for them ([JRN-5]).
     bound: Option<(Named, bool)>,
-    /// Sites that are out of the run.
-    pub(crate) gone: BTreeSet<u16>,
-    /// A certificate and its survivors, for the sites that are not among them ([REL-6]).
-    pub(crate) left_out: Option<(Arc<Vec<u8>>, Vec<u16>)>,
     pub(crate) pending: Pending,
 }
 
@@ -125,7 +110,6 @@ impl Round {
             slot,
             cohort: ask.cohort,
             words,
-            query: ask.query,
             ask: frame,
             inputs: BTreeMap::new(),
             sums: Sums::new(words),
@@ -135,8 +119,6 @@ impl Round {
             seeds: BTreeMap::new(),
             phase: Phase::Collect,
             bound: None,
-            gone: BTreeSet::new(),
-            left_out: None,
             pending,
         }
     }
@@ -145,14 +127,13 @@ impl Round {
     /// shares may have left for them no other set is named.
     pub(crate) fn bind(&mut self, named: Named, shares: bool) {
         self.pending.frames.retain(|site, _| named.alive.binary_search(site).is_ok());
-        self.gone.extend(self.cohort.iter().filter(|site| named.alive.binary_search(site).is_err()));
         self.bound = Some((named, shares));
     }
 
     /// The survivors named last, and whether shares may leave for them.
     pub(crate) fn named(&self) -> Option<(Named, bool)> {
         let (alive, shares) = match &self.phase {
-            Phase::Collect | Phase::Again { .. } | Phase::Burn { .. } => return None,
+            Phase::Collect | Phase::Again { .. } => return None,
             Phase::Check { named, .. } => (named, false),
             Phase::Unmask { alive, .. } => (alive, true),
         };
@@ -183,7 +164,7 @@ impl Round {
     /// Sites of the cohort that are not among the survivors named last.
     pub(crate) fn missing(&self) -> Vec<u16> {
         match &self.phase {
-            Phase::Collect | Phase::Burn { .. } => Vec::new(),
+            Phase::Collect => Vec::new(),
             Phase::Again { alive, .. } | Phase::Check { alive, .. } | Phase::Unmask { alive, .. } => self.not_in(alive),
         }
     }
@@ -192,17 +173,9 @@ impl Round {
         self.cohort.iter().copied().filter(|s| alive.binary_search(s).is_err()).collect()
     }
 
-    /// A site is excluded. It is not awaited any longer, and unless the shares are already being collected, neither it
-    /// nor its block is among the survivors ([REL-4]).
-    pub(crate) fn without(&mut self, site: u16, blocks: &Blocks) {
-        self.gone.insert(site);
-        self.remove(site);
-        if let Phase::Again { alive, .. } | Phase::Check { alive, .. } = &self.phase {
-            blocks.cut_among(alive).into_iter().for_each(|site| self.remove(site));
-        }
-    }
-
-    fn remove(&mut self, site: u16) {
+    /// A site is excluded. It is not awaited any longer, and unless the shares are already being collected, it is not among the
+    /// survivors.
+    pub(crate) fn without(&mut self, site: u16) {
         let waited = self.pending.frames.remove(&site).is_some();
         match &mut self.phase {
             Phase::Collect => {}
@@ -215,7 +188,7 @@ impl Round {
                 alive.retain(|s| *s != site);
                 signed.remove(&site);
             }
-            Phase::Unmask { .. } | Phase::Burn { .. } => return,
+            Phase::Unmask { .. } => return,
         }
         match self.inputs.remove(&site) {
             Some(Input { words: Some(words), weight, .. }) => {
@@ -236,7 +209,6 @@ impl Round {
         match frame.kind {
             Kind::MaskedInput => self.masked_input(env, from, frame),
             Kind::ConsistencyCheck => self.consistency(env, from, frame),
-            Kind::Burned => self.burned(from, frame),
             _ => self.unmask(env, from, frame),
         }
     }
@@ -342,17 +314,6 @@ impl Round {
         Ok(())
     }
 
-    /// [REL-6].
-    fn burned(&mut self, from: u16, frame: &Verified<'_>) -> Result<(), Error> {
-        let Phase::Burn { signed, .. } = &mut self.phase else { return Ok(()) };
-        if frame.context != self.context || self.pending.frames.remove(&from).is_none() {
-            return Ok(());
-        }
-        frame.nothing("Burned")?;
-        signed.insert(from, frame.proof);
-        Ok(())
-    }
-
     /// [UNM-3].
     fn unmask(&mut self, env: &Env, from: u16, frame: &Verified<'_>) -> Result<(), Error> {
         let Phase::Unmask { alive, context, answers, .. } = &mut self.phase else { return Ok(()) };
@@ -376,9 +337,7 @@ impl Round {
         match &mut self.phase {
             Phase::Collect if waiting => Ok(Progress::Waiting),
             Phase::Collect => {
-                let here: Vec<u16> = self.inputs.keys().copied().collect();
-                deck.blocks.cut_among(&here).into_iter().for_each(|site| self.remove(site));
-                let alive = deck.blocks.whole_among(&here);
+                let alive = self.inputs.keys().copied().collect();
                 self.name_survivors(env, deck, alive, now)
             }
             Phase::Again { .. } if waiting => Ok(Progress::Waiting),
@@ -405,9 +364,6 @@ impl Round {
                 let inputs = Named::of(&alive, &self.proofs(&alive)).inputs_hash();
                 let certificate = Certificate { alive, inputs, signers, proofs };
                 let frame = env.frame(Kind::Certificate, &self.context, &certificate);
-                if certificate.alive != self.cohort {
-                    self.left_out = Some((frame.clone(), certificate.alive.clone()));
-                }
                 self.collect_shares(env, (certificate.alive, context), checks, &frame, now);
                 Ok(Progress::Sent)
             }
@@ -419,34 +375,6 @@ impl Round {
                 Err(Error::Quorum { step: "unmasking".into(), alive, needed, rule: Rule::Unm5 })
             }
             Phase::Unmask { .. } => self.open_total(env, deck, waiting),
-            Phase::Burn { .. } if waiting => Ok(Progress::Waiting),
-            Phase::Burn { here, signed } => {
-                let sites = env.roster.sites.len();
-                let needed = deck.threshold.max(usize::from(env.terms.min_cohort));
-                let cause = env.too_few(&deck.blocks, here, needed, "a total", Rule::Sur3);
-                let enough = release::burned_by(deck.members.len(), deck.threshold, env.terms.colluders_of(sites));
-                if signed.len() < enough {
-                    return Err(cause);
-                }
-                let (signers, proofs) = std::mem::take(signed).into_iter().unzip();
-                Ok(Progress::Burned { certificate: BurnCertificate { signers, proofs }, cause })
-            }
-        }
-    }
-
-    /// [REL-6]: asks all who are left to give up the slot; `here` are those who sent their inputs.
-    pub(crate) fn start_burn(&mut self, env: &Env, here: Vec<u16>, now: Millis) {
-        let frame = env.frame_raw(Kind::Burn, &self.context, &[]);
-        let asked: Vec<u16> = self.cohort.iter().copied().filter(|site| !self.gone.contains(site)).collect();
-        self.pending = Pending::same(&asked, &frame, env, now);
-        self.phase = Phase::Burn { here, signed: BTreeMap::new() };
-    }
-
-    /// The sites whose inputs were there when the slot was given up.
-    pub(crate) fn burning(&self) -> Option<Vec<u16>> {
-        match &self.phase {
-            Phase::Burn { here, .. } => Some(here.clone()),
-            _ => None,
         }
     }
 
@@ -455,16 +383,7 @@ impl Round {
         self.ask.clone()
     }
 
-    pub(crate) fn cohort(&self) -> &[u16] {
-        &self.cohort
-    }
-
-    /// The application's query and the words of an answer.
-    pub(crate) fn question(&self) -> (Vec<u8>, usize) {
-        (self.query.to_vec(), self.words)
-    }
-
-    /// Names these survivors, a union of whole blocks; where they are too few, the slot is given up. [INP-4]: this MUST
+    /// Names these survivors; where they are too few, the run is over. [INP-4]: this MUST
     /// come after every one of their commitments was found to be to what the site sent, so that the sum is still right
     /// if any of them leaves later.
     fn name_survivors(&mut self, env: &Env, deck: &ReadyDeck, alive: Vec<u16>, now: Millis) -> Result<Progress, Error> {
@@ -474,11 +393,9 @@ impl Round {
             let step = "the round that was open when this run was interrupted".into();
             return Err(Error::Quorum { step, alive: alive.len(), needed: before.alive.len(), rule: Rule::Jrn5 });
         }
-        let needed = deck.threshold.max(usize::from(env.terms.min_cohort));
+        let needed = env.least(deck.threshold);
         if alive.len() < needed {
-            let here = self.cohort.iter().copied().filter(|s| !self.gone.contains(s)).collect();
-            self.start_burn(env, here, now);
-            return Ok(Progress::Sent);
+            return Err(Error::Quorum { step: "a total".into(), alive: alive.len(), needed, rule: Rule::Sur3 });
         }
         if self.stale {
             self.add_again(env, alive, false, now);

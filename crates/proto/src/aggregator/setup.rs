@@ -8,7 +8,6 @@ use super::{
     env::{Env, Pending},
     record::ReadyDeck,
     timing::Millis,
-    types::Loss,
 };
 use crate::{
     codec,
@@ -18,8 +17,8 @@ use crate::{
         OpenDeck, Proof, SealedFor, ShareComplaint, ShareKeys, Verified, commitments_hash, deck_id, directory_hash,
         encapsulates,
     },
-    release::{self, Blocks, Member},
     rule::Rule,
+    standing::Member,
     suite::Hash,
 };
 
@@ -47,23 +46,10 @@ pub(crate) struct Setup {
     pub(crate) pending: Pending,
     answered: BTreeMap<(u16, Kind), Hash>,
     complaint: Option<(u16, u16)>,
-    /// The blocks of the deck before.
-    known: Blocks,
-    /// The blocks of the directory.
-    blocks: Blocks,
-    /// Sites that are in no block of the directory, with the reason.
-    pub(crate) left_out: Vec<(u16, Loss)>,
 }
 
 impl Setup {
-    pub(crate) fn open(
-        env: &Env,
-        open: OpenDeck,
-        known: Blocks,
-        candidates: Vec<u16>,
-        wait: u64,
-        now: Millis,
-    ) -> Setup {
+    pub(crate) fn open(env: &Env, open: OpenDeck, candidates: Vec<u16>, wait: u64, now: Millis) -> Setup {
         let id = deck_id(&env.session, &open);
         let open_frame = env.frame(Kind::OpenDeck, &id, &open);
         let frames = candidates.into_iter().map(|s| (s, open_frame.clone())).collect();
@@ -78,9 +64,6 @@ impl Setup {
             pending: Pending::new(frames, wait, env, now),
             answered: BTreeMap::new(),
             complaint: None,
-            known,
-            blocks: Blocks::default(),
-            left_out: Vec::new(),
         }
     }
 
@@ -208,6 +191,12 @@ impl Setup {
         if self.keys.values().any(|(o, _)| o.dh_key == keys.dh_key || o.kem_key == keys.kem_key) {
             return Err(env.site_error(from, "advertised a key that stands in the directory already", Rule::Kex5));
         }
+        let id = |(site, keys): (u16, &AdvertiseKeys)| {
+            Member { site, key: env.roster.sites[usize::from(site)].key, standing: keys.standing }.id()
+        };
+        if self.keys.iter().any(|(site, (other, _))| id((*site, other)) == id((from, keys))) {
+            return Err(env.site_error(from, "stated the account of another site as its own", Rule::Kex5));
+        }
         // Every clamped scalar is a multiple of eight, which is all that a point of small order, of the curve or its twist, needs
         // to vanish; eight alone costs a twentieth of one.
         if MontgomeryPoint(keys.dh_key).mul_bits_be([true, false, false, false].into_iter()).0 == [0; 32] {
@@ -219,44 +208,11 @@ impl Setup {
         Ok(())
     }
 
-    /// [REL-1] to [REL-3]: the blocks of the sites that advertised. A site in no block is left out, and its keys are
-    /// dropped.
-    fn arrange(&mut self, env: &Env) -> Result<Vec<Vec<u16>>, Error> {
-        let least = env.terms.least_in_new_block(env.roster.sites.len());
-        let member = |(site, (keys, _)): (&u16, &(AdvertiseKeys, Proof))| Member {
-            site: *site,
-            key: env.roster.sites[usize::from(*site)].key,
-            standing: keys.standing,
-        };
-        let mut members: Vec<Member> = self.keys.iter().map(member).collect();
-        let proposal = release::propose(&members, &self.known, env.terms.block_size, least);
-        let here: Vec<u16> = self.keys.keys().copied().collect();
-        for site in proposal.incomplete {
-            self.left_out.push((site, Loss::BlockIncomplete(env.missing_of_block(&self.known, site, &here))));
-        }
-        let smallest = least.max(usize::from(env.terms.block_size));
-        self.left_out.extend(proposal.too_few.into_iter().map(|site| (site, Loss::BlockTooSmall(smallest))));
-        let out: Vec<u16> = self.left_out.iter().map(|(site, _)| *site).collect();
-        self.keys.retain(|site, _| !out.contains(site));
-        members.retain(|member| !out.contains(&member.site));
-        if let Err(Error::Quorum { needed, .. }) = env.enough(members.len(), "a deck")
-            && !out.is_empty()
-        {
-            let waiting: Vec<String> = out.iter().map(|site| env.name_of(*site)).collect();
-            let step = format!("a deck of whole blocks ({} wait for others of their block)", waiting.join(", "));
-            return Err(Error::Quorum { step, alive: members.len(), needed, rule: Rule::Rel4 });
-        }
-        let broken = |broken: release::Broken| Error::malformed("arrangement", broken.what, broken.rule);
-        self.blocks = Blocks::of(&members, &proposal.blocks).map_err(broken)?;
-        Ok(proposal.blocks)
-    }
-
     /// Everybody answered: returns the next message to all, or the ready deck.
     pub(crate) fn next(&mut self, env: &Env, now: Millis) -> Result<Option<ReadyDeck>, Error> {
         let wait = env.timing.phase;
         match &mut self.phase {
             Phase::Advertise => {
-                let blocks = self.arrange(env)?;
                 let members: Vec<u16> = self.keys.keys().copied().collect();
                 let threshold = env.enough(members.len(), "a deck")?;
                 let entries: Vec<DirectoryEntry> = self
@@ -264,7 +220,7 @@ impl Setup {
                     .iter()
                     .map(|(site, (keys, proof))| DirectoryEntry { site: *site, keys: keys.clone(), proof: *proof })
                     .collect();
-                let directory = Directory { threshold: threshold as u16, entries, blocks };
+                let directory = Directory { threshold: threshold as u16, entries };
                 let hash = directory_hash(&self.id, &directory);
                 let frame = env.frame(Kind::Directory, &self.id, &directory);
                 self.pending = Pending::same(&members, &frame, env, now);
@@ -318,8 +274,6 @@ impl Setup {
                     id: self.id,
                     threshold,
                     members,
-                    blocks: std::mem::take(&mut self.blocks),
-                    stated: self.keys.values().any(|(keys, _)| keys.standing.block.is_some()),
                     commitments: std::mem::take(&mut self.commitments),
                     slots: self.open.slots,
                     next_slot: 0,

@@ -132,10 +132,6 @@ pub enum Loss {
     Misbehaved(Error),
     /// The application goes on without it.
     LeftOut,
-    /// A member of its block is missing ([REL-4]), named where it is known.
-    BlockIncomplete(Vec<String>),
-    /// It belongs to no block yet, and with it there are fewer such sites than this number, which a new block needs ([REL-3]).
-    BlockTooSmall(usize),
 }
 
 impl std::fmt::Display for Loss {
@@ -146,19 +142,6 @@ impl std::fmt::Display for Loss {
             Loss::Refused(rule) => write!(f, "it refused under rule [{rule}]; its operator sees why"),
             Loss::Misbehaved(e) => write!(f, "{e}"),
             Loss::LeftOut => f.write_str("the run had gone on without it before"),
-            Loss::BlockIncomplete(missing) => {
-                let who = if missing.is_empty() { "somebody".to_owned() } else { missing.join(", ") };
-                write!(
-                    f,
-                    "of its block {who} is missing, and its part is released together with theirs or not at all; it can \
-                     take part once the whole block is there [REL-4]"
-                )
-            }
-            Loss::BlockTooSmall(least) => write!(
-                f,
-                "it belongs to no block yet, and a new one needs {least} sites; it can take part once so many new ones are \
-                 there [REL-3]"
-            ),
         }
     }
 }

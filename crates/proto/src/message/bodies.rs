@@ -9,8 +9,8 @@ use crate::{
     commit::Commitment,
     identity::Signature,
     kem::{CIPHERTEXT_BYTES, Ciphertext, KemKey},
-    release::Standing,
     rule::Rule,
+    standing::Standing,
     suite::{self, Hash},
 };
 
@@ -28,7 +28,7 @@ pub(crate) struct AdvertiseKeys {
     pub(crate) kem_key: KemKey,
     /// Hash of the list of commitments to the self-mask seeds.
     pub(crate) commitments: Hash,
-    /// What the site states of its data set ([REL-2], [REL-7]).
+    /// What the site states of its account ([LED-11]).
     pub(crate) standing: Standing,
 }
 
@@ -43,8 +43,6 @@ pub(crate) struct DirectoryEntry {
 pub(crate) struct Directory {
     pub(crate) threshold: u16,
     pub(crate) entries: Vec<DirectoryEntry>,
-    /// Which members' parts are released only together ([REL-1]).
-    pub(crate) blocks: Vec<Vec<u16>>,
 }
 
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
@@ -141,14 +139,6 @@ pub(crate) struct Certificate {
     /// Hash of what the survivors signed as their inputs, for a site that was not shown it.
     pub(crate) inputs: Hash,
     pub(crate) signers: Vec<u16>,
-    pub(crate) proofs: Vec<Proof>,
-}
-
-/// Enough signatures on promises to give no share for a slot ([REL-6]).
-#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
-pub(crate) struct BurnCertificate {
-    pub(crate) signers: Vec<u16>,
-    /// Of their `Burned` frames, in the same order.
     pub(crate) proofs: Vec<Proof>,
 }
 

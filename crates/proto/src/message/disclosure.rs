@@ -22,8 +22,6 @@ pub enum Disclosure {
     SelfMaskShares,
     /// That this site refuses, and under which rule.
     Refusal,
-    /// A promise to give no share for one slot.
-    SlotBurned,
     /// Nothing left: the ledger notes something else.
     Nothing,
     /// Secrets that only another site can open, and a signature on values the receiver already knows.
@@ -41,7 +39,6 @@ impl Disclosure {
             Kind::MaskedInput => Disclosure::MaskedWords,
             Kind::ConsistencyCheck => Disclosure::RoundSeeds,
             Kind::Unmask => Disclosure::SelfMaskShares,
-            Kind::Burned => Disclosure::SlotBurned,
             Kind::ShareComplaint | Kind::Refusal => Disclosure::Refusal,
             _ => return None,
         })

@@ -1,13 +1,8 @@
 use super::*;
-use crate::{identity::PublicKey, testing::Kit};
+use crate::testing::Kit;
 
-/// The first question, of five sites in one block.
+/// The first question, of five sites.
 fn asked() -> Asked {
-    let members: Vec<release::Member> = (0..5)
-        .map(|site| release::Member { site, key: PublicKey([site as u8; 32]), standing: Default::default() })
-        .collect();
-    let blocks = Blocks::of(&members, &[(0..5).collect()]).unwrap();
-    let own = OwnBlock { id: blocks.0[0].id, members: members.iter().map(|m| (m.id(), 0)).collect() };
     Asked {
         context: Hash::default(),
         run: Hash::default(),
@@ -16,8 +11,6 @@ fn asked() -> Asked {
         words: 1,
         query: Vec::new(),
         rounds: 1,
-        blocks: Arc::new(blocks),
-        own,
         sites: 5,
     }
 }
@@ -27,6 +20,7 @@ fn ordinary() -> Request<'static> {
     Request {
         plan: PlanFacts { method: "fcm", columns: vec!["age", "bmi"], rows_per_person: None },
         cost: Cost { scalars: 9, nano_rho: Some(20) },
+        agreed: true,
         ..Request::default()
     }
 }
@@ -35,7 +29,7 @@ fn ordinary() -> Request<'static> {
 #[test]
 fn pol_1_to_9_every_check_is_made() {
     type Change = fn(&mut Policy, &mut Request<'static>, &mut Spent, &mut Asked);
-    let changes: [(Change, Result<(), Rule>); 20] = [
+    let changes: [(Change, Result<(), Rule>); 21] = [
         (|_, _, _, _| {}, Ok(())),
         (|_, _, _, a| a.cohort.truncate(2), Err(Rule::Pol1)),
         (|p, _, _, _| p.floor.min_cohort = 6, Err(Rule::Pol1)),
@@ -57,7 +51,8 @@ fn pol_1_to_9_every_check_is_made() {
         (|p, r, _, _| (p.nano_rho, r.repeated) = (0, true), Ok(())),
         // Exact answers neither use the account nor are stopped by it, and leave by agreement only.
         (|_, r, s, _| (r.cost.nano_rho, r.agreed, s.nano_rho) = (None, true, u64::MAX), Ok(())),
-        (|_, r, _, _| r.cost.nano_rho = None, Err(Rule::Pol9)),
+        (|_, r, _, _| (r.cost.nano_rho, r.agreed) = (None, false), Err(Rule::Pol9)),
+        (|_, r, _, _| r.agreed = false, Err(Rule::Pol10)),
         (|p, r, _, _| (p.exact, r.cost.nano_rho, r.agreed) = (Exact::Never, None, true), Err(Rule::Pol9)),
         // Who says nothing of an answer gets no consent.
         (|_, r, _, _| *r = Request::default(), Err(Rule::Pol9)),
@@ -70,29 +65,6 @@ fn pol_1_to_9_every_check_is_made() {
         let found = decide(&kit.terms, &policy, &asked, &request, &spent);
         assert_eq!(found.map(|_| ()).map_err(|e| e.rule().expect("a rule")), *expected, "change {i}");
     }
-}
-
-/// [REL-3] to [REL-5], [REL-7]: a site's consent rests on the block that its data set belongs to.
-#[test]
-fn only_the_block_of_the_data_set_is_answered() {
-    let question = asked();
-    let answer = |contributors: u32, change: &dyn Fn(&mut OwnBlock)| {
-        let kit = Kit::new(5, |_| {});
-        let mut before = question.own.clone();
-        change(&mut before);
-        let request = Request { before: Some(&before), ..ordinary() };
-        let policy = Policy { floor: Floor { contributors, ..Floor::default() }, ..Policy::default() };
-        decide(&kit.terms, &policy, &question, &request, &Spent::default()).map(|_| ()).map_err(|e| e.rule().unwrap())
-    };
-    assert_eq!(answer(2, &|_| {}), Ok(()));
-    assert_eq!(answer(4, &|_| {}), Ok(()), "and one that looks at what is opened");
-    assert_eq!(answer(6, &|_| {}), Err(Rule::Rel3));
-    assert_eq!(answer(2, &|before| before.id = Hash::default()), Err(Rule::Rel5));
-    assert_eq!(answer(2, &|before| before.members[1].1 = 9), Err(Rule::Rel7));
-    let drawn = Request { drawn: Some(&[0, 1, 2]), ..ordinary() };
-    let kit = Kit::new(5, |_| {});
-    let error = decide(&kit.terms, &Policy::default(), &question, &drawn, &Spent::default()).unwrap_err();
-    assert_eq!(error.rule().unwrap(), Rule::Rel4);
 }
 
 #[test]

@@ -21,10 +21,10 @@ use crate::{
         message_of, seed_commitment, slot_commitments,
     },
     policy,
-    release::{Blocks, Member, OwnBlock, Standing},
     rule::Rule,
     shamir::{self, Polynomial, Powers, Share},
     spread,
+    standing::{Member, Standing},
     suite::{self, Hash, Purpose, Secret},
 };
 
@@ -54,7 +54,6 @@ pub(crate) struct Draft {
     pub(crate) members: Vec<Member>,
     /// Of each member's seeds.
     commitments: Vec<Hash>,
-    blocks: Blocks,
 }
 
 /// The directory is signed; everybody else's signatures are awaited.
@@ -100,7 +99,6 @@ pub(crate) struct Deck {
     pub(crate) hash: Hash,
     pub(crate) threshold: usize,
     pub(crate) members: Vec<u16>,
-    pub(crate) blocks: Arc<Blocks>,
     /// The first slot that is not closed. Of those before it nothing secret is left ([RND-8]).
     first: u16,
     /// Of slot `first`, by member; those of later slots follow from them, those of earlier ones do not ([MSK-1]). At
@@ -136,9 +134,8 @@ impl ExpectDirectory {
         (ExpectDirectory { run: open.run, index: open.index, id, own: own.clone(), secrets }, own)
     }
 
-    /// [KEX-3], [KEX-5], [THR-1], [KEX-16], [REL-1] to [REL-3]: checks a directory. Every entry is signed by the roster's key
-    /// and has a valid ML-KEM key, this site's own entry is unchanged, no key occurs twice, there are enough members,
-    /// and the blocks are sound.
+    /// [KEX-3], [KEX-5], [THR-1], [KEX-16]: checks a directory. Every entry is signed by the roster's key and has a valid ML-KEM
+    /// key, this site's own entry is unchanged, no key or account occurs twice, and there are enough members.
     /// Then this site encapsulates to its part of the members ([KEX-17]).
     pub(crate) fn directory(
         self,
@@ -181,6 +178,11 @@ impl ExpectDirectory {
         if seen.windows(2).any(|w| w[0] == w[1]) {
             return Err(env.aggregator("sent a directory in which one key stands twice", Rule::Kex5));
         }
+        let mut ids: Vec<Hash> = members.iter().map(Member::id).collect();
+        ids.sort_unstable();
+        if ids.windows(2).any(|w| w[0] == w[1]) {
+            return Err(env.aggregator("sent a directory in which two sites have one account", Rule::Kex5));
+        }
         match directory.entries.binary_search_by_key(&env.me, |e| e.site) {
             Ok(i) if directory.entries[i].keys == self.own => {}
             Ok(_) => {
@@ -191,7 +193,6 @@ impl ExpectDirectory {
             }
             Err(_) => return Err(env.aggregator("left this site out of the directory it sent to it", Rule::Kex3)),
         }
-        let blocks = blocks(env, &members, &directory.blocks)?;
         let hash = directory_hash(&self.id, &directory);
         // What is random is drawn first, in the members' order; then every core takes members.
         let receivers = directory.entries.iter().filter(|e| encapsulates(env.me, e.site));
@@ -211,7 +212,7 @@ impl ExpectDirectory {
         }
         let commitments = directory.entries.iter().map(|e| e.keys.commitments).collect();
         let next = ExpectCertificate {
-            draft: Draft { run: self.run, index: self.index, hash, threshold, members, commitments, blocks },
+            draft: Draft { run: self.run, index: self.index, hash, threshold, members, commitments },
             dh_keys: directory.entries.iter().map(|e| e.keys.dh_key).collect(),
             secrets: self.secrets,
             kem_secrets,
@@ -219,23 +220,6 @@ impl ExpectDirectory {
         };
         Ok((next, AcceptDirectory { ciphertexts }))
     }
-}
-
-/// [REL-1] to [REL-3]: the blocks of a directory whose signatures were checked.
-fn blocks(env: &Env, members: &[Member], named: &[Vec<u16>]) -> Result<Blocks, Error> {
-    let blocks = Blocks::of(members, named).map_err(|broken| env.broken(&broken))?;
-    let own = blocks.block_of(env.me).map_or(0, |block| block.sites.len());
-    let least = policy::least_in_block(&env.terms, &env.floor, env.roster.sites.len());
-    if own < least {
-        let what = format!(
-            "this site's part would be released together with those of {} others, where its own policy (contributors, \
-             colluders) asks for {} others",
-            own.saturating_sub(1),
-            least - 1
-        );
-        return Err(Error::refused(what, Rule::Rel3));
-    }
-    Ok(blocks)
 }
 
 fn sites(members: &[Member]) -> Vec<u16> {
@@ -400,14 +384,13 @@ impl ExpectShares {
             held.iter_mut().zip(shares).for_each(|(held, share)| held.push(share.copy()));
             pairs.push(Secret::new(*secret.bytes()));
         }
-        let Draft { run, index, hash, threshold, blocks, .. } = self.draft;
+        let Draft { run, index, hash, threshold, .. } = self.draft;
         Ok(Deck {
             run,
             index,
             hash,
             threshold,
             members,
-            blocks: Arc::new(blocks),
             first: 0,
             pairs,
             slots: self.seeds.iter().zip(held).map(|(s, held)| Some(SlotSecrets { seed: s.copy(), held })).collect(),
@@ -434,14 +417,6 @@ impl ExpectShares {
 }
 
 impl Deck {
-    /// This site's own block as every roster knows it.
-    pub(crate) fn own_block(&self, env: &Env) -> OwnBlock {
-        let Some(block) = self.blocks.block_of(env.me) else { return OwnBlock::default() };
-        let mut members: Vec<_> = block.ids.iter().copied().zip(block.versions.iter().copied()).collect();
-        members.sort_unstable();
-        OwnBlock { id: block.id, members }
-    }
-
     /// Whether the deck has this slot and it is not closed.
     pub(crate) fn holds(&self, slot: u16) -> bool {
         self.open(slot).is_some()
@@ -515,7 +490,6 @@ impl Deck {
             directory: self.hash,
             threshold: self.threshold as u16,
             members: self.members.clone(),
-            blocks: (*self.blocks).clone(),
             first: self.first,
             pairs: self.pairs.iter().map(|p| Bytes(*p.bytes())).collect(),
             seeds,
@@ -530,8 +504,7 @@ impl Deck {
         let whole = r.pairs.len() == n
             && r.held.len() == r.seeds.len()
             && r.held.iter().all(|h| h.len() == n)
-            && r.slot_commitments.len() == first + r.seeds.len()
-            && r.blocks.0.iter().all(|block| block.versions.len() == block.sites.len());
+            && r.slot_commitments.len() == first + r.seeds.len();
         let open = r
             .seeds
             .iter()
@@ -549,7 +522,6 @@ impl Deck {
             hash: r.directory,
             threshold: usize::from(r.threshold),
             members: r.members.clone(),
-            blocks: Arc::new(r.blocks.clone()),
             first: r.first,
             pairs: r.pairs.iter().map(|b| Secret::new(b.0)).collect(),
             slots,

@@ -8,7 +8,6 @@ use crate::{
     message::{Kind, Proof, first_unsigned},
     plan::Terms,
     policy::Floor,
-    release::Broken,
     roster::{PartyId, Roster},
     rule::Rule,
     suite::Hash,
@@ -34,13 +33,7 @@ impl Env {
         Error::peer(self.roster.name_of(self.aggregator), what, rule)
     }
 
-    /// A directory or a set of sites that breaks a rule of blocks ([REL-1], [REL-2], [REL-4]).
-    pub(crate) fn broken(&self, broken: &Broken) -> Error {
-        let about = broken.site.map_or_else(String::new, |site| format!(": it is about {}", self.name_of(site)));
-        self.aggregator(format!("{}{about}", broken.what), broken.rule)
-    }
-
-    /// [REL-8]: towards the intermediary every release needs a certificate, also where nobody is missing.
+    /// [UNM-1]: towards the intermediary every release needs a certificate, also where nobody is missing.
     pub(crate) fn always_certified(&self) -> bool {
         self.aggregator == PartyId::Intermediary
     }

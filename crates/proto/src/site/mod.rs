@@ -33,10 +33,10 @@ use crate::{
     message::{self, Ask, Disclosure, Kind, Named, OpenDeck, Refusal, ShareComplaint, Verified},
     noise,
     policy::{Asked, Consent},
-    release::Standing,
     roster::PartyId,
     rule::Rule,
     spread,
+    standing::Standing,
     suite::{self, Hash},
 };
 
@@ -75,7 +75,7 @@ pub struct Site {
     last_context: Hash,
     last_cohort: Option<Vec<u16>>,
     rounds: u32,
-    /// What this site states of its data set.
+    /// What this site states of its account.
     standing: Standing,
     /// The round whose total this site has recomputed, and the name of what it was recomputed from.
     opened: Option<(Hash, Hash)>,
@@ -129,8 +129,8 @@ impl Site {
         self.env.me
     }
 
-    /// What the application's ledger says of the data set, from now on: before this site is first told of a deck, and
-    /// whenever it changes. A deck holds what was true when it was opened ([REL-2]).
+    /// What the application's ledger says, from now on: before this site is first told of a deck, and whenever it changes. A deck
+    /// holds what was true when it was opened ([LED-11]).
     pub fn set_standing(&mut self, standing: Standing) {
         self.standing = standing;
     }
@@ -227,8 +227,6 @@ impl Site {
             Kind::Ask => self.ask(&frame, digest),
             Kind::Survivors => self.survivors(&frame, digest),
             Kind::Certificate => self.survivor_certificate(&frame, digest),
-            Kind::Burn => self.burn(&frame, digest),
-            Kind::BurnCertificate => self.burn_certificate(&frame, digest),
             other => Err(self
                 .env
                 .aggregator(format!("sent a {other:?}, which an aggregator does not send here"), Rule::Frm6)),
@@ -269,15 +267,12 @@ impl Site {
             ready.close_before(round.slot);
         }
         self.round = Some((deck, round));
-        self.replies.retain(|(kind, index), _| {
-            *index >= deck && !matches!(kind, Kind::Survivors | Kind::Certificate | Kind::Burn)
-        });
+        self.replies.retain(|(kind, index), _| *index >= deck && !matches!(kind, Kind::Survivors | Kind::Certificate));
     }
 
-    /// The round before is over once a new one begins: its chain values and survivors are what the next must follow. A
-    /// burned one has none.
+    /// The round before is over once a new one begins: its chain values and survivors are what the next must follow.
     fn close_round(&mut self) {
-        if let Some((_, round)) = self.round.take().filter(|(_, round)| !round.is_burned()) {
+        if let Some((_, round)) = self.round.take() {
             self.last_context = round.context;
             self.last_cohort = Some(round.remaining().to_vec());
         }
@@ -287,12 +282,8 @@ impl Site {
         let ask: Ask = frame.decode("Ask")?;
         let slot = (ask.deck, ask.slot);
         if let Some(Open { deck, round, env, .. }) = self.open_round(&frame.context)
-            && (round.awaits_answer() || round.is_burned())
+            && round.awaits_answer()
         {
-            if round.is_burned() {
-                // This comes before the request to burn the slot, for a process that does not know it.
-                return Ok(());
-            }
             round.is_question(env, deck, &ask)?;
             // After a restart: the application must compute its answer again, and it must come out the same.
             self.asked(&ask, frame.context, digest);
@@ -304,8 +295,8 @@ impl Site {
         }
         let Some(deck) = self.decks.get(&ask.deck) else { return Err(self.stray(frame.kind)) };
         let (last_context, last_cohort) = match &self.round {
-            Some((_, round)) if !round.is_burned() => (round.context, Some(round.remaining())),
-            _ => (self.last_context, self.last_cohort.as_deref()),
+            Some((_, round)) => (round.context, Some(round.remaining())),
+            None => (self.last_context, self.last_cohort.as_deref()),
         };
         let round = Round::open(&self.env, deck, &ask, frame.context, last_cohort, last_context)?;
         self.follows_opening(&ask, last_context)?;
@@ -359,7 +350,6 @@ impl Site {
     }
 
     fn asked(&mut self, ask: &Ask, context: Hash, digest: Hash) {
-        let Some(deck) = self.decks.get(&ask.deck) else { return };
         // The reply is filled in when the answer comes.
         self.replies.insert(
             (Kind::Ask, ask.deck),
@@ -373,8 +363,6 @@ impl Site {
             words: ask.words as usize,
             query: ask.query.clone(),
             rounds: self.rounds,
-            blocks: deck.blocks.clone(),
-            own: deck.own_block(&self.env),
             sites: self.env.roster.sites.len(),
         })));
     }
@@ -384,10 +372,6 @@ impl Site {
         let Some(Open { index, deck, round, env }) = self.open_round(&consent.context()) else {
             return Err(Error::ApiMisuse("consent to a query that is not open"));
         };
-        if round.is_burned() {
-            // [REL-6]: the answer comes after the promise, and stays here.
-            return Ok(());
-        }
         let known = round.is_restored();
         let masked = round.mask(env, deck, &mut values)?;
         if !known {
@@ -412,7 +396,7 @@ impl Site {
             if let Some(reply) = self.replies.get_mut(&(Kind::Ask, *index)) {
                 (reply.bytes, reply.discloses) = (bytes.clone(), Disclosure::Refusal);
             }
-            if !round.left() && !round.is_burned() {
+            if !round.left() {
                 // [JRN-4], as with an answer.
                 self.out.push_back(Output::Rewrite(self.summary()));
             }
@@ -460,80 +444,18 @@ impl Site {
 
     fn survivor_certificate(&mut self, frame: &Verified<'_>, digest: Hash) -> Result<(), Error> {
         let certificate: message::Certificate = frame.decode("Certificate")?;
-        let left_out = certificate.alive.binary_search(&self.env.me).is_err();
         let Some(Open { index, deck, round, env }) = self.open_round(&frame.context) else {
-            // A site that was left out is told too, and may be in another round by then.
-            return if left_out { Ok(()) } else { Err(self.stray(frame.kind)) };
+            return Err(self.stray(frame.kind));
         };
         let shown = message::survivors_context(&round.context, &certificate.alive, &certificate.inputs);
         if let Some((agreed, unmask)) = round.repeat_release(deck, &shown) {
             self.reply(frame, digest, index, Kind::Unmask, &agreed, &unmask);
             return Ok(());
         }
-        if round.is_left_out(env, deck, &certificate)? {
-            // [REL-6]: two certified sets are nested, so no total of this slot holds what this site sent.
-            self.undone(digest);
-            return Ok(());
-        }
         let token = round.may_release(env, deck, &certificate)?;
         let unmask = round.release(deck, token)?;
         self.released(frame, digest, &unmask);
         Ok(())
-    }
-
-    // ---- slots that give no total ----
-
-    /// [REL-6]: promises to give no share for this slot and to sign no survivors of it, unless shares have left.
-    fn burn(&mut self, frame: &Verified<'_>, digest: Hash) -> Result<(), Error> {
-        frame.nothing("Burn")?;
-        let Some(Open { index, round, env, .. }) = self.open_round(&frame.context) else {
-            return Err(self.stray(frame.kind));
-        };
-        if round.has_released() {
-            let what = "asked this site to sign that it gives no shares for a slot after it had given them";
-            return Err(env.aggregator(what, Rule::Rel6));
-        }
-        self.burn_slot();
-        self.reply(frame, digest, index, Kind::Burned, &frame.context, &());
-        Ok(())
-    }
-
-    /// Nothing more leaves for the slot of the round this site is in; durably so before anything else is done.
-    fn burn_slot(&mut self) {
-        // What was released stays so; it then is no promise that the certificate counts.
-        let open = |round: &Round| !round.is_burned() && !round.has_released();
-        let Some((deck, round)) = self.round.as_mut().filter(|(_, round)| open(round)) else { return };
-        round.burn();
-        let (index, kinds) = (*deck, [Kind::Ask, Kind::Survivors, Kind::Certificate]);
-        self.replies.retain(|(kind, deck), _| *deck != index || !kinds.contains(kind));
-        let entry = Record(Entry::Burned { context: round.context, deck: *deck, slot: round.slot });
-        let in_journal = round.sent().is_some();
-        self.out.push_back(if in_journal {
-            Output::Persist(entry)
-        } else {
-            // [JRN-4]: what is left of closed slots leaves the disk here too.
-            Output::Rewrite(self.summary().into_iter().chain([entry]).collect())
-        });
-    }
-
-    /// [REL-6]: the sites that have not promised are fewer than a total needs. A certificate of a round that is over
-    /// comes late and is dropped.
-    fn burn_certificate(&mut self, frame: &Verified<'_>, digest: Hash) -> Result<(), Error> {
-        let certificate: message::BurnCertificate = frame.decode("BurnCertificate")?;
-        let Some(Open { deck, round, env, .. }) = self.open_round(&frame.context) else { return Ok(()) };
-        round.is_burned_by(env, deck, &certificate)?;
-        self.undone(digest);
-        Ok(())
-    }
-
-    /// Reports, once, that what this site sent in the current round enters no total.
-    fn undone(&mut self, certificate: Hash) {
-        self.burn_slot();
-        let Some((deck, round)) = self.round.as_mut() else { return };
-        if round.tell_undone() {
-            let slot = (*deck, round.slot);
-            self.out.push_back(Output::Event(Event::Undone { slot, certificate }));
-        }
     }
 
     fn released(&mut self, frame: &Verified<'_>, digest: Hash, unmask: &message::Unmask) {

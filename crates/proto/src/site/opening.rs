@@ -28,7 +28,7 @@ pub(crate) fn total(env: &Env, deck: &Deck, round: &Round, opening: &Opening) ->
             env.aggregator("opened a total over other sites than this site knows to be in the round", Rule::Opn2)
         );
     }
-    if opening.alive.len() < policy::least(&env.terms, &env.floor).max(deck.threshold) {
+    if opening.alive.len() < policy::least(&env.terms, &env.floor, env.roster.sites.len()).max(deck.threshold) {
         return Err(env.aggregator("opened a total over fewer sites than the floor", Rule::Opn2));
     }
     seeds(env, deck, round, opening)?;

@@ -16,8 +16,8 @@ use crate::{
     error::Error,
     kem::{Ciphertext, Decapsulator, KemSecret},
     message::AdvertiseKeys,
-    release::Standing,
     rule::Rule,
+    standing::Standing,
     suite::{self, Hash, Purpose, Secret},
 };
 

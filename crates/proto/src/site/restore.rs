@@ -72,13 +72,6 @@ impl Site {
                     return Err(bad("a release in it does not follow from what came before"));
                 }
             }
-            Entry::Burned { context, deck, slot } => match &mut self.round {
-                Some((_, round)) if round.context == context && !round.has_released() => round.burn(),
-                None if self.decks.get(&deck).is_some_and(|ready| ready.holds(slot)) => {
-                    self.begin(deck, Round::restored_burned(context, slot));
-                }
-                _ => return Err(bad("a burned slot in it does not follow from what came before")),
-            },
         }
         Ok(())
     }

@@ -18,10 +18,10 @@ use crate::{
     journal::{Entry, Record},
     mask::{self, Sign},
     message::{
-        Ask, BurnCertificate, Certificate, ConsistencyCheck, Kind, MaskedFrame, Named, Proof, RoundSeed, Survivors,
-        Unmask, round_context, survivors_context,
+        Ask, Certificate, ConsistencyCheck, Kind, MaskedFrame, Named, Proof, RoundSeed, Survivors, Unmask,
+        round_context, survivors_context,
     },
-    policy, release,
+    policy,
     rule::Rule,
     spread,
     suite::{Hash, Secret},
@@ -42,8 +42,6 @@ enum Stage {
         /// costs verifying them again.
         certified: BTreeMap<u16, Hash>,
     },
-    /// Nothing more leaves for this slot, and no share has; `told` that its words are in no total.
-    Burned { told: bool },
 }
 
 /// A round this site takes part in.
@@ -74,7 +72,7 @@ pub(crate) enum Step {
 }
 
 impl Round {
-    /// [RND-1], [RND-2], [RND-4] to [RND-6], [POL-1], [REL-4]: an ask that follows from what this site already knows.
+    /// [RND-1], [RND-2], [RND-4] to [RND-6], [POL-1]: an ask that follows from what this site already knows.
     pub(crate) fn open(
         env: &Env,
         deck: &Deck,
@@ -91,12 +89,11 @@ impl Round {
             return Err(env.aggregator(format!("asked for a vector of {} words", ask.words), Rule::Rnd4));
         }
         check_set(env, &ask.cohort, &deck.members, "cohort", Rule::Rnd4)?;
-        let least = policy::least(&env.terms, &env.floor).max(deck.threshold);
+        let least = policy::least(&env.terms, &env.floor, env.roster.sites.len()).max(deck.threshold);
         if ask.cohort.len() < least {
             let what = format!("asked for a total over {} sites where the floor is {least}", ask.cohort.len());
             return Err(env.aggregator(what, Rule::Pol1));
         }
-        check_blocks(env, deck, &ask.cohort)?;
         if last_cohort.is_some_and(|last| !is_subset(&ask.cohort, last)) {
             return Err(env.aggregator("let a site back in that had left this run", Rule::Rnd5));
         }
@@ -120,59 +117,9 @@ impl Round {
         Round { context, slot, cohort, words, sent: Some(digest), again: true, stage }
     }
 
-    /// A round of the journal whose slot was burned before this site had answered.
-    pub(crate) fn restored_burned(context: Hash, slot: u16) -> Round {
-        let stage = Stage::Burned { told: false };
-        Round { context, slot, cohort: Vec::new(), words: 0, sent: None, again: false, stage }
-    }
-
     /// [RND-1]: the same question again, and not another one under its name.
     pub(crate) fn is_question(&self, env: &Env, deck: &Deck, ask: &Ask) -> Result<(), Error> {
         check_context(env, deck, ask, &self.context)
-    }
-
-    /// [REL-6]: no share has left, and none will.
-    pub(crate) fn burn(&mut self) {
-        if !matches!(self.stage, Stage::Released { .. } | Stage::Burned { .. }) {
-            self.stage = Stage::Burned { told: false };
-        }
-    }
-
-    pub(crate) fn is_burned(&self) -> bool {
-        matches!(self.stage, Stage::Burned { .. })
-    }
-
-    /// True the first time.
-    pub(crate) fn tell_undone(&mut self) -> bool {
-        match &mut self.stage {
-            Stage::Burned { told } => !std::mem::replace(told, true),
-            _ => false,
-        }
-    }
-
-    /// [REL-6]: enough members have promised to give no share that the others are fewer than a total needs.
-    pub(crate) fn is_burned_by(&self, env: &Env, deck: &Deck, certificate: &BurnCertificate) -> Result<(), Error> {
-        let BurnCertificate { signers, proofs } = certificate;
-        let colluders = policy::colluders(&env.terms, &env.floor, env.roster.sites.len());
-        let needed = release::burned_by(deck.members.len(), deck.threshold, colluders);
-        if signers.len() < needed {
-            let what = format!("showed {} promises to give no share where {needed} are needed", signers.len());
-            return Err(env.aggregator(what, Rule::Rel6));
-        }
-        let signed = Signed { signers, proofs, kind: Kind::Burned, context: self.context, rule: Rule::Rel6 };
-        signed.check(env, &deck.members)
-    }
-
-    /// [REL-6]: whether a certificate is over survivors without this site, which gave no share. This site was not shown their
-    /// inputs, and need not know them: whatever they are, t survivors signed that it is not among them.
-    pub(crate) fn is_left_out(&self, env: &Env, deck: &Deck, certificate: &Certificate) -> Result<bool, Error> {
-        let alive = &certificate.alive;
-        let ours = matches!(self.stage, Stage::Released { .. }) || alive.binary_search(&env.me).is_ok();
-        if ours || !alive.is_sorted_by(|a, b| a < b) || !is_subset(alive, &self.cohort) {
-            return Ok(false);
-        }
-        self.is_certified(env, deck, certificate)?;
-        Ok(true)
     }
 
     /// [UNM-2]: t survivors signed these survivors, and inputs of this hash.
@@ -181,8 +128,15 @@ impl Round {
         if signers.len() < deck.threshold {
             return Err(env.aggregator("sent a certificate with too few signatures", Rule::Unm2));
         }
+        let distinct = signers.is_sorted_by(|a, b| a < b) && is_subset(signers, alive);
+        if !distinct || proofs.len() != signers.len() {
+            return Err(env.aggregator("sent a certificate whose signers are not distinct survivors", Rule::Unm2));
+        }
         let context = survivors_context(&self.context, alive, inputs);
-        Signed { signers, proofs, kind: Kind::ConsistencyCheck, context, rule: Rule::Unm2 }.check(env, alive)
+        match env.unsigned(signers, proofs, Kind::ConsistencyCheck, &context) {
+            None => Ok(()),
+            Some(who) => Err(env.aggregator(format!("sent a certificate that {who} did not sign"), Rule::Unm2)),
+        }
     }
 
     /// Restores this round from an entry *checked*, if that can follow.
@@ -237,7 +191,7 @@ impl Round {
 
     /// Whether this site's vector may have left and be in a total.
     pub(crate) fn left(&self) -> bool {
-        !matches!(self.stage, Stage::Asked { sent: None } | Stage::Burned { .. })
+        !matches!(self.stage, Stage::Asked { sent: None })
     }
 
     /// The survivors signed last.
@@ -296,7 +250,7 @@ impl Round {
 
     /// [MSK-1], [MSK-3], [MSK-4]: masks `values` for this context. The caller persists the digest before the vector leaves.
     pub(crate) fn mask(&mut self, env: &Env, deck: &Deck, values: &mut [u64]) -> Result<MaskedFrame, Error> {
-        if !self.awaits_answer() || self.is_burned() {
+        if !self.awaits_answer() {
             return Err(Error::ApiMisuse("this round has its answer already"));
         }
         if values.len() != self.words {
@@ -330,7 +284,7 @@ impl Round {
     }
 
     /// [SUR-2] to [SUR-5]: a set of survivors is a subset of what this site last accepted, holds this site, meets the
-    /// floor, cuts no block ([REL-4]), and each of them signed its input in this very context. All signatures are
+    /// floor, and each of them signed its input in this very context. All signatures are
     /// verified when survivors are named first; a smaller set that is named after them must have the same inputs.
     pub(crate) fn survivors(&self, env: &Env, deck: &Deck, message: &Survivors, named: Named) -> Result<Step, Error> {
         let within: &[u16] = match &self.stage {
@@ -342,13 +296,9 @@ impl Round {
             Stage::Released { .. } => {
                 return Err(env.aggregator("named other survivors after the shares were released", Rule::Sur4));
             }
-            Stage::Burned { .. } => {
-                return Err(env.aggregator("named survivors of a slot that this site has burned", Rule::Rel6));
-            }
         };
         check_set(env, &message.alive, within, "set of survivors", Rule::Sur2)?;
-        check_blocks(env, deck, &message.alive)?;
-        let least = policy::least(&env.terms, &env.floor).max(deck.threshold);
+        let least = policy::least(&env.terms, &env.floor, env.roster.sites.len()).max(deck.threshold);
         if message.alive.len() < least {
             let what = format!("named {} survivors where the floor is {least}", message.alive.len());
             return Err(env.aggregator(what, Rule::Sur3));
@@ -387,7 +337,7 @@ impl Round {
     /// [CON-2], [CON-3]: the signature is the frame's, over this context and exactly these survivors; with it go
     /// the seeds of this round towards everybody of the cohort who is not among them.
     pub(crate) fn check(&mut self, deck: &Deck, named: Named) -> Result<(Hash, ConsistencyCheck), Error> {
-        if matches!(self.stage, Stage::Released { .. } | Stage::Burned { .. }) {
+        if matches!(self.stage, Stage::Released { .. }) {
             return Err(Error::ApiMisuse("no seed leaves after the shares"));
         }
         let mut seeds = Vec::with_capacity(self.cohort.len() - named.alive.len());
@@ -402,7 +352,7 @@ impl Round {
     }
 
     /// The whole cohort survived and this site has signed nothing smaller. Towards the intermediary that is not enough
-    /// ([REL-8]).
+    /// ([UNM-1]).
     pub(crate) fn may_release_all(&self, env: &Env, named: Named) -> Option<MayRelease> {
         let fresh = matches!(self.stage, Stage::Masked | Stage::Asked { sent: Some(_) }) && !env.always_certified();
         (fresh && named.alive == self.cohort).then_some(MayRelease { named, certified: BTreeMap::new() })
@@ -443,11 +393,6 @@ impl Round {
             alive.iter().map(|u| deck.share_of(*u, self.slot).map(|s| s.bytes())).collect();
         shares.map(|shares| Unmask { shares }).ok_or(Error::ApiMisuse("the deck lacks a share of a survivor"))
     }
-
-    /// Whether shares have left.
-    pub(crate) fn has_released(&self) -> bool {
-        matches!(self.stage, Stage::Released { .. })
-    }
 }
 
 fn check_context(env: &Env, deck: &Deck, ask: &Ask, context: &Hash) -> Result<(), Error> {
@@ -472,33 +417,4 @@ fn check_set(env: &Env, set: &[u16], within: &[u16], what: &str, rule: Rule) -> 
         return Err(env.aggregator(format!("sent this site a {what} without this site"), rule));
     }
     Ok(())
-}
-
-/// [REL-4]: a cohort or set of survivors holds a block whole or not at all.
-fn check_blocks(env: &Env, deck: &Deck, sites: &[u16]) -> Result<(), Error> {
-    deck.blocks.whole(sites).map_err(|broken| env.broken(&broken))
-}
-
-/// The signatures of a certificate.
-struct Signed<'a> {
-    signers: &'a [u16],
-    proofs: &'a [Proof],
-    kind: Kind,
-    context: Hash,
-    rule: Rule,
-}
-
-impl Signed<'_> {
-    /// Each is of another one of `among`.
-    fn check(&self, env: &Env, among: &[u16]) -> Result<(), Error> {
-        let distinct = self.signers.is_sorted_by(|a, b| a < b) && is_subset(self.signers, among);
-        if !distinct || self.proofs.len() != self.signers.len() {
-            let what = "sent a certificate whose signers are not distinct sites of those that may sign it";
-            return Err(env.aggregator(what, self.rule));
-        }
-        match env.unsigned(self.signers, self.proofs, self.kind, &self.context) {
-            None => Ok(()),
-            Some(who) => Err(env.aggregator(format!("sent a certificate that {who} did not sign"), self.rule)),
-        }
-    }
 }

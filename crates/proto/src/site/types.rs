@@ -8,9 +8,9 @@ use crate::{
     message::Disclosure,
     plan::Terms,
     policy::{Asked, Consent, Floor},
-    release::Member,
     roster::{PartyId, Roster},
     rule::Rule,
+    standing::Member,
     suite::Hash,
 };
 
@@ -99,14 +99,6 @@ pub enum Event {
         values: Vec<u64>,
         /// Whose total it is.
         cohort: Vec<u16>,
-    },
-    /// What this site sent in a slot is in no total and will be in none ([REL-6]). Where that slot was the first in
-    /// which its data set's block was asked, the data set belongs to no block any more.
-    Undone {
-        /// The slot.
-        slot: (u32, u16),
-        /// Digest of the frame that shows it.
-        certificate: Hash,
     },
     /// Shares were released: this site's part of the round is done.
     Released {

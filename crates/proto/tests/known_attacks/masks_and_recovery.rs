@@ -301,25 +301,25 @@ fn unm_3_the_late_vector_of_a_site_called_missing() {
 }
 
 /// **7.** A round fails, is tried again with fewer sites, and late answers of the first try come in: two sums of the
-/// same inputs, whose difference is one site's vector. [REL-4] asks whole blocks only, and a newer slot closes the older
-/// one. The test tries again after three releases (t = 4), and after none. Fails if a cohort may cut a block, or if an old
-/// round stays open.
+/// same inputs, whose difference is one site's vector. [POL-1] asks all sites of the roster where the plan does, and a newer slot closes the
+/// older one. The test tries again after three releases (t = 4), and after none. Fails if a cohort may lack a site, or if an
+/// old round stays open.
 #[test]
-fn rel_4_late_answers_of_a_round_that_was_tried_again() {
+fn pol_1_late_answers_of_a_round_that_was_tried_again() {
     for released in [3u16, 0] {
-        let (mut hub, deck, r0) = in_one_block(5, 107);
+        let (mut hub, deck, r0) = of_the_same(5, 107);
         let (all, four) = (everybody(5), everybody(4));
         let first = hub.survivors(&r0, &all);
         (0..released).for_each(|s| assert_eq!(hub.reply(s, &first).unwrap().kind, Kind::Unmask));
         let again = hub.question(&deck, 1, &four, r0.context, b"q");
         let (_, frame) = hub.ask_frame(&deck, &again);
-        four.iter().for_each(|s| drop(refuses(&mut hub, *s, &frame, Rule::Rel4)));
+        four.iter().for_each(|s| drop(refuses(&mut hub, *s, &frame, Rule::Pol1)));
         // Over the same sites the question may be put again; then nobody takes up the first try.
         let again = hub.question(&deck, 1, &all, r0.context, b"q");
         let r1 = hub.ask(&deck, &again, &all).unwrap();
         all.iter().for_each(|s| drop(refuses(&mut hub, *s, &first, Rule::Frm7)));
         let second = hub.survivors(&r1, &four);
-        four.iter().for_each(|s| drop(refuses(&mut hub, *s, &second, Rule::Rel4)));
+        four.iter().for_each(|s| drop(refuses(&mut hub, *s, &second, Rule::Sur3)));
     }
 }
 

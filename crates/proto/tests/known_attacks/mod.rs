@@ -8,9 +8,9 @@
 //! | 4 | a mask used twice | RND-1, RND-2, MSK-1 | `rnd_1_a_mask_used_twice` | |
 //! | 5 | recovery in one round opens the past | MSK-1, CON-3 | `msk_1_recovery_in_one_round_opens_the_past` | |
 //! | 6 | the late vector of a site called missing | UNM-3 | `unm_3_the_late_vector_of_a_site_called_missing` | |
-//! | 7 | late answers of a round that was tried again | REL-4, FRM-7 | `rel_4_late_answers_of_a_round_that_was_tried_again` | |
+//! | 7 | late answers of a round that was tried again | POL-1, FRM-7 | `pol_1_late_answers_of_a_round_that_was_tried_again` | |
 //! | 8 | another broadcast for one victim | RND-1, SUR-5 | `rnd_1_another_broadcast_for_one_victim` | |
-//! | 9 | broadcasts over two cohorts | REL-4, RND-5 | `rel_4_broadcasts_over_two_cohorts` | blocks over runs: `crates/node/src/store/ledger.rs` |
+//! | 9 | broadcasts over two cohorts | POL-1, RND-5 | `pol_1_broadcasts_over_two_cohorts` | another roster's sites: `tests/agree.rs` |
 //! | 10 | two directories, another roster, doubled members | KEX-3, KEX-7, ROS-4, ROS-6 | `kex_3_two_directories_another_roster_and_doubled_members` | who owns a key: section 15 |
 //! | 11 | a victim among neighbours of the aggregator's choice | MSK-3, SHR-8, POL-1 | `msk_3_a_victim_among_neighbours_of_the_aggregators_choice` | |
 //! | 12 | replay, reflection, another's key as one's own | FRM-4, SHR-2, SHR-4, KEX-5 | `frm_4_replay_reflection_and_anothers_key` | another's key: `known_lies.txt` |

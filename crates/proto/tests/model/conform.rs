@@ -83,11 +83,6 @@ fn bring(bench: &mut Bench, me: usize, state: &Local) -> Vec<Parts> {
     sent
 }
 
-/// A certificate that the site is not in.
-pub(crate) fn leaves_out(message: Message, me: usize) -> bool {
-    matches!(message, Message::Certificate(alive) if !has(alive, me))
-}
-
 #[derive(Default)]
 struct Counted {
     states: usize,
@@ -122,8 +117,6 @@ fn conforms(bench: &mut Bench, me: usize, restart: bool, counted: &mut Counted) 
                     assert!(bench.hub.left.is_empty(), "{}: something leaves with a refusal", what());
                     *counted.refused.entry(rule(&e)).or_default() += 1;
                 }
-                // Left out of a certified set: nothing leaves, and from then on nothing more does ([REL-6]).
-                (None, Ok(sent)) if sent.is_empty() && leaves_out(*message, me) => known = bring(bench, me, state),
                 (None, Ok(sent)) => panic!("{}: {} frames where the model refuses", what(), sent.len()),
                 (Some(next), result) if next == *state => match result {
                     Ok(sent) => {
@@ -191,12 +184,6 @@ fn a_site_that_has_not_answered_gives_nothing() {
                 }
                 assert_eq!(bench.setting.answer(0, &Local::new(), *message, *certified), None);
                 let result = bench.hub.tell(0, bytes);
-                if leaves_out(*message, 0) && result.as_ref().is_ok_and(Vec::is_empty) {
-                    bench.unasked(0);
-                    let frame = bench.ask_frame(false);
-                    assert!(!asked || bench.hub.tell(0, &frame).unwrap().is_empty());
-                    continue;
-                }
                 let e = result.expect_err("it must refuse");
                 assert!(
                     if asked { [Rule::Sur2, Rule::Unm2].contains(&rule(&e)) } else { rule(&e) == Rule::Frm7 },

@@ -9,7 +9,7 @@
 //! takes away one rule after the other and demands that the attack is found; `conform.rs` and `replay.rs` put every
 //! message and every story of the model to the real sites, which must do exactly what the model says.
 //!
-//! Not in the model: blocks (a module of their own, and its lemma), burned slots, the deck's own exchange, guessing, timing. The larger searches
+//! Not in the model: the deck's own exchange, guessing, timing. The larger searches
 //! are ignored by default; `protocol/README.md` says how far they go and has the command.
 
 mod breaks;

@@ -24,9 +24,9 @@ def check(plan: Any = "plan.toml", roster: Any = "roster.toml", **options: Any) 
     return call("plan", "check", plan=plan, roster=roster, **options)
 
 
-def agree(**options: Any) -> dict[str, Any]:
-    """Agrees, for a site, to the exact totals of a plan that was read: ``roster``, ``plan``, ``key`` and the plan's ``fingerprint``."""
-    return call("plan", "agree", **options)
+def agree(plan: Any = "plan.toml", **options: Any) -> dict[str, Any]:
+    """Agrees, for a site, to a plan that was read and waits for it: ``roster``, ``key``, ``data`` and the plan's ``fingerprint``."""
+    return call("agree", others=[plan], **options)
 
 
 def privacy(**options: Any) -> Any:

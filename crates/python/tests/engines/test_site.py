@@ -86,7 +86,7 @@ def test_a_run_with_rows_in_spark_finds_what_one_with_rows_in_memory_finds(spark
             done(parties[name], "agree", "--fingerprint", words)
         for name in SITES:
             read = json.loads(done(parties[name], "plan", "check", "--json"))["fingerprint"]
-            done(parties[name], "plan", "agree", "--fingerprint", read)
+            done(parties[name], "agree", "plan.toml", "--fingerprint", read)
         running.append(program(parties["counter"], "run", "--once"))
         header = ",".join('"' + name.replace('"', '""') + '"' for name in world.COLUMNS)
         (parties["west"] / "rows.csv").write_text("\n".join([header, *(",".join(map(repr, row)) for row in rows[2].tolist())]) + "\n")

@@ -9,7 +9,7 @@ use veilsum_proto::{
     message::{Disclosure, Kind},
     met::Met,
     policy::Asked,
-    release::{Answered, OwnBlock},
+    standing::Answered,
     suite::Hash,
 };
 
@@ -154,7 +154,7 @@ pub struct Crash {
     pub away: Option<u64>,
 }
 
-/// What the application of a site has in its ledger beside the block: how far it has come, and what it keeps of others.
+/// What the application of a site has in its ledger: how far it has come, and what it keeps of others.
 #[derive(Clone, Default)]
 pub struct Book {
     /// Its own answers.
@@ -163,13 +163,4 @@ pub struct Book {
     pub last: Option<(Hash, (u32, u16))>,
     /// Others' ledgers.
     pub met: Met,
-}
-
-/// The block that a data set belongs to, and the run and slot that fixed it.
-#[derive(Clone, PartialEq, Eq, Debug)]
-pub struct Fixed {
-    /// The block, with the versions at the last answer.
-    pub block: OwnBlock,
-    /// Of the first answer.
-    pub by: (Hash, (u32, u16)),
 }

@@ -7,12 +7,11 @@ use veilsum_proto::{
     message::{Kind, kind_of, session},
     met::{Met, Talk},
     policy::{Asked, Request},
-    release::{Member, Standing, block_id},
     site::{self, Event, Output, Site},
-    suite::Hash,
+    standing::{Member, Standing, set_of_sites},
 };
 
-use super::{Book, Fixed, Happening, Reply, Told, Wire, World};
+use super::{Book, Happening, Reply, Told, Wire, World};
 use crate::wire::parts;
 
 impl World {
@@ -64,12 +63,6 @@ impl World {
         crash.is_some()
     }
 
-    /// What the application of a site holds before a run begins, from another run.
-    pub fn has_fixed(&mut self, site: u16, fixed: Option<Fixed>) {
-        self.fixed[usize::from(site)] = fixed;
-        self.tell_standing(site);
-    }
-
     /// The ledger of a site as it was before, or in another run.
     pub fn has_book(&mut self, site: u16, book: Book) {
         self.books[usize::from(site)] = book;
@@ -98,31 +91,27 @@ impl World {
     fn counts(&mut self, i: u16) {
         let talk = self.talk(i);
         let Some((slot, sites)) = self.sites[usize::from(i)].as_ref().and_then(Site::round_sites) else { return };
-        let cohort = block_id(sites.iter().map(|site| Hash(self.kit.roster.sites[usize::from(*site)].key.0)));
+        let cohort = set_of_sites(sites.iter().map(|site| self.kit.roster.sites[usize::from(*site)].key));
         self.books[usize::from(i)].met.total(talk.session, talk.run, slot, &cohort);
     }
 
     fn tell_standing(&mut self, i: u16) {
         let k = usize::from(i);
-        let block = self.fixed[k].as_ref().map(|fixed| fixed.block.id);
-        let standing = Standing { account: None, block, version: self.versions[k], answered: self.books[k].answered };
+        let standing = Standing { account: None, answered: self.books[k].answered };
         if let Some(site) = &mut self.sites[k] {
             site.set_standing(standing);
         }
     }
 
-    /// The application of a site answers: its block is fixed before its words leave ([REL-5]).
+    /// The application of a site answers, and counts the answer.
     fn answers(&mut self, i: u16, asked: &Asked, reply: Reply) -> site::Input<'static> {
         if let Reply::Refuse(rule) = reply {
             return site::Input::Refuse { context: asked.context, rule };
         }
         let (kit, k) = (&self.kit, usize::from(i));
-        let before = self.fixed[k].as_ref().map(|fixed| &fixed.block);
-        match kit.decide(asked, Request { before, ..Request::default() }) {
+        match kit.decide(asked, Request::default()) {
             Ok(consent) => {
                 if self.remembers {
-                    let by = self.fixed[k].take().map_or((asked.run, asked.slot), |fixed| fixed.by);
-                    self.fixed[k] = Some(Fixed { block: asked.own.clone(), by });
                     let (talk, book) = (self.talk(i), &mut self.books[k]);
                     if book.last != Some((asked.run, asked.slot)) {
                         book.answered = book.answered.and(&talk.session, &asked.run, asked.slot);
@@ -181,13 +170,6 @@ impl World {
                     }
                     let input = self.answers(i, &asked, reply);
                     self.feed_site(i, input, Some(Kind::MaskedInput));
-                }
-                Output::Event(Event::Undone { slot, .. }) => {
-                    let (k, run) = (usize::from(i), self.sites[usize::from(i)].as_ref().and_then(Site::run));
-                    self.undone.push((i, slot));
-                    if self.fixed[k].as_ref().is_some_and(|fixed| Some(fixed.by.0) == run && fixed.by.1 == slot) {
-                        self.has_fixed(i, None);
-                    }
                 }
                 Output::Event(Event::Opened { values, cohort, .. }) => {
                     self.opened.push((i, values, cohort));

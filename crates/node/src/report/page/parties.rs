@@ -203,13 +203,12 @@ pub(super) fn documents(page: &mut Page, all: &Reported) {
 fn released(release: &Value) -> Option<String> {
     let number = |key: &str| release[key].as_u64().map(|n| n as usize);
     let totals = number("totals").map_or("totals".to_owned(), |n| counted(n, "total"));
-    let blocks = match number("block_size")? {
-        0 => "all sites in one block".to_owned(),
-        1 => "every site a block by itself".to_owned(),
-        n => format!("blocks of {} at least", counted(n, "site")),
+    let sites = match release["sites"].as_str()? {
+        "same" => "all sites in every total",
+        _ => "totals over the sites that were left",
     };
     let rows = counted(number("min_total_rows")?, "row");
-    Some(format!("{totals}, opened to the sites; {blocks}; {rows} in all at least"))
+    Some(format!("{totals}, opened to the sites; {sites}; {rows} in all at least"))
 }
 
 /// Who signed the result, and where its ledger ended then.

@@ -61,7 +61,7 @@ fn result(k: usize, d: usize, sites: usize, name: &str) -> Value {
     });
     let documents = json!({
         "software": name, "roster_hash": "cd".repeat(32), "run": "ef".repeat(32), "model_digest": digest(&model(k, d)), "wire_version": 2,
-        "release": {"totals": 12, "block_size": 0, "min_total_rows": 200, "more": 1},
+        "release": {"totals": 12, "sites": "same", "min_total_rows": 200, "more": 1},
         "signatures": {"written_by": name, "file": "00", "result": [{"party": name, "signature": "00"},
             {"party": party(1), "ledger": "23".repeat(32), "signature": "00"}]},
     });

@@ -123,7 +123,7 @@ impl SiteSession {
             (Question::Cluster(_) | Question::Drawn { .. }, Some(_)) => {
                 let digest = question_digest(&asked.query);
                 let of_plan = self.keeper.with(|ledger| ledger.book().account().questions_of(&self.session, &digest));
-                drawn = release::is_drawn(&site, self.site.number(), &question, asked, of_plan)?;
+                drawn = release::is_drawn(&site, self.site.number(), &question, of_plan)?;
                 question.layout(&domain, &form)
             }
             _ => return Err(format!("{} is not this aggregator's to ask", question.name())),

@@ -137,7 +137,8 @@ mod tests {
     const SESSION: Hash = Hash([3; 32]);
 
     fn record() -> Record {
-        Record::from_bytes(&veilsum_proto::codec::encode(&(5u32, SESSION, 0u32, 0u16))).unwrap()
+        Record::from_bytes(&veilsum_proto::codec::encode(&(0u32, SESSION, None::<Vec<u16>>, 0u32, None::<Hash>)))
+            .unwrap()
     }
 
     /// What stands under the names of journal and head.
@@ -152,7 +153,7 @@ mod tests {
         let folder = Folder::new("together");
         let at = &folder.0;
         let identity = Arc::new(Identity::generate(&mut system_rng()));
-        let data = Data { name: "rows".into(), rows: Hash([5; 32]) };
+        let data = Data { name: "rows".into(), table: None };
         ledger::begin(at, &identity.digest_secret()).unwrap();
         let mut ledger = Ledger::open(at, identity, data, Hash([9; 32])).unwrap();
         let (mut journal, _) = Journal::<Record>::open(at, &SESSION).unwrap();

@@ -6,7 +6,7 @@ use veilsum_proto::{
     aggregator::{self, Aggregator, AggregatorConfig, Millis, Timing},
     identity::Identity,
     journal::RecordKind,
-    plan::Terms,
+    plan::{Sites, Terms},
     policy::{self, Floor, Policy, Request, Spent},
     roster::{Member, PartyId, Roster},
     site::{self, Site, SiteConfig},
@@ -68,7 +68,7 @@ fn run(rounds: u8, mut written: impl FnMut(u8, site::Output)) -> SiteConfig {
         min_cohort: 3,
         threshold: 0,
         colluders: 0,
-        block_size: 0,
+        sites: Sites::Same,
         slots: 8,
         max_rows: 10,
         min_total_rows: 0,
@@ -165,8 +165,6 @@ fn a_new_deck_takes_the_old_keys_off_the_disk() {
 #[test]
 fn no_secret_of_a_closed_slot_is_in_the_file() {
     #[derive(serde::Serialize, serde::Deserialize)]
-    struct Block([u8; 32], Vec<u16>, Vec<[u8; 32]>, Vec<u32>);
-    #[derive(serde::Serialize, serde::Deserialize)]
     struct Deck {
         kind: u32,
         names: [[u8; 32]; 2],
@@ -174,7 +172,6 @@ fn no_secret_of_a_closed_slot_is_in_the_file() {
         directory: [u8; 32],
         threshold: u16,
         members: Vec<u16>,
-        blocks: Vec<Block>,
         first: u16,
         pairs: Vec<[u8; 32]>,
         seeds: Vec<[u8; 32]>,

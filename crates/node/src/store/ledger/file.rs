@@ -16,19 +16,10 @@ use zeroize::Zeroizing;
 
 use super::error::LedgerError;
 
-/// Bytes of one line: a block of a thousand sites, or as many that were met.
+/// Bytes of one line: a thousand sites that were met.
 const MAX_LINE: u64 = 1 << 20;
-/// Bytes of a head file, with the words of 16 conversations.
-pub(super) const MAX_HEAD: usize = 8 << 10;
-
-/// Masked words that left last in a conversation: a certificate names their round by its context, an entry by their digest.
-#[derive(Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub(super) struct Words {
-    pub(super) session: Hash,
-    pub(super) context: Hash,
-    pub(super) digest: Hash,
-}
+/// Bytes of a head file.
+pub(super) const MAX_HEAD: usize = 1 << 10;
 
 /// An entry as it is written. What is read has to be written the same way, so more fields than these are refused.
 #[derive(Serialize, Deserialize)]
@@ -141,23 +132,19 @@ struct HeadLine {
     entries: u64,
     link: Hash,
     digests: Hash,
-    rounds: Vec<Words>,
 }
 
 /// What a head says.
 pub(super) struct Known {
     /// Where the ledger ends.
     pub(super) head: Head,
-    /// The secret with which its rows are known again.
+    /// The secret with which rows are digested.
     pub(super) digests: Zeroizing<[u8; 32]>,
-    /// The words that may still be undone.
-    pub(super) words: Vec<Words>,
 }
 
 /// The head file's text.
-pub(super) fn write_head(head: &Head, digests: &[u8; 32], words: &[Words]) -> Zeroizing<String> {
-    let rounds = words.to_vec();
-    let line = HeadLine { form: FORM, entries: head.entries, link: head.link, digests: Hash(*digests), rounds };
+pub(super) fn write_head(head: &Head, digests: &[u8; 32]) -> Zeroizing<String> {
+    let line = HeadLine { form: FORM, entries: head.entries, link: head.link, digests: Hash(*digests) };
     Zeroizing::new(serde_json::to_string(&line).unwrap_or_default() + "\n")
 }
 
@@ -165,5 +152,5 @@ pub(super) fn write_head(head: &Head, digests: &[u8; 32], words: &[Words]) -> Ze
 pub(super) fn read_head(text: &[u8]) -> Option<Known> {
     let line: HeadLine = serde_json::from_slice(text).ok().filter(|line: &HeadLine| line.form == FORM)?;
     let head = Head { entries: line.entries, link: line.link };
-    Some(Known { head, digests: Zeroizing::new(line.digests.0), words: line.rounds })
+    Some(Known { head, digests: Zeroizing::new(line.digests.0) })
 }

@@ -1,20 +1,16 @@
 use std::{fs, path::PathBuf};
 
-use veilsum_cluster::Rows;
 use veilsum_proto::{
     identity::from_hex,
-    ledger::{Answer, Column, FORM},
+    ledger::{Answer, FORM, Table},
     policy::Cost,
-    release::{self, Answered, Standing},
+    roster::Member,
+    standing::{Answered, Standing, set_of_sites},
 };
 
 use super::*;
-use crate::{
-    documents::tests::Folder,
-    release::{Known, Origin, Together},
-};
+use crate::documents::tests::Folder;
 
-mod blocks;
 mod met;
 mod size;
 
@@ -23,42 +19,23 @@ fn identity(n: u8) -> Arc<Identity> {
 }
 
 fn data(name: &str, rows: u8) -> Data {
-    Data { name: name.into(), rows: Hash([rows; 32]) }
+    Data { name: name.into(), table: Some(table(rows)) }
 }
 
-/// Two rows, of which this is one value.
-fn origin(rows: u8) -> Origin {
-    Origin::new(vec!["x".into()], Rows::new(vec![f64::from(rows), 9.0], 1).unwrap())
-}
-
-/// What a ledger notes of them.
-fn columns(rows: u8) -> Vec<Column> {
-    origin(rows).columns(&identity(1), &[])
+fn table(rows: u8) -> Table {
+    Table { rows: u64::from(rows), digest: Hash([rows; 32]) }
 }
 
 /// A ledger with a note, as every site has one before its first answer.
 fn begun(mut ledger: Ledger) -> Ledger {
     if ledger.head().entries == 0 {
-        ledger.note(Note::Columns(Vec::new()), &Left::default(), Hash::default()).unwrap();
+        ledger.note(Note::Sites(Hash([9; 32])), &Left::default(), Hash::default()).unwrap();
     }
     ledger
 }
 
 fn memory() -> Ledger {
     begun(Ledger::in_memory(identity(1), data("rows", 5)))
-}
-
-/// The block of every total: this site, whose rows are this version, and three others.
-fn block_at(ledger: &Ledger, version: u32) -> Vec<(Hash, u32)> {
-    let own = ledger.book().standing().account.expect("one");
-    let others = (1..=3).map(|id| (Hash([id; 32]), 0));
-    let mut block: Vec<_> = others.chain([(own, version)]).collect();
-    block.sort_unstable_by_key(|(id, _)| id.0);
-    block
-}
-
-fn block(ledger: &Ledger) -> Vec<(Hash, u32)> {
-    block_at(ledger, 0)
 }
 
 const PLAN: Hash = Hash([1; 32]);
@@ -86,13 +63,17 @@ fn answer(question: u16) -> Answer {
         question: suite::hash("test", &[&question.to_le_bytes()]),
         cost: Cost { scalars: 9, nano_rho: None },
         drawn: None,
+        table: Some(table(5)),
     }
 }
 
-/// An answer over the block as it is.
+/// The same with noise.
+fn noised(question: u16, nano_rho: u64) -> Answer {
+    Answer { cost: Cost { scalars: 9, nano_rho: Some(nano_rho) }, table: None, ..answer(question) }
+}
+
 fn promise(ledger: &mut Ledger, left: &Left, answer: Answer) {
-    let block = block(ledger);
-    ledger.book_mut().promise(left, answer, block).unwrap();
+    ledger.book_mut().promise(left, answer);
 }
 
 /// One round: the answer, then the shares for the total over `survivors`.
@@ -197,14 +178,11 @@ fn what_left_is_there_again_and_repeats_are_free() {
 fn two_draws_of_noise_are_two_answers() {
     let ask = |nano_rho: Option<u64>, cohort: u8| {
         let mut ledger = memory();
-        let noised = Answer { cost: Cost { nano_rho, ..answer(1).cost }, ..answer(1) };
-        promise(&mut ledger, &left(1, 9), noised.clone());
+        let given = nano_rho.map_or(answer(1), |rho| noised(1, rho));
+        promise(&mut ledger, &left(1, 9), given.clone());
         ledger.record(b"words", Disclosure::MaskedWords, &left(1, 9)).unwrap();
         ledger.record(b"shares", Disclosure::SelfMaskShares, &left(1, 8)).unwrap();
-        (
-            ledger.book().account().gave(&Hash([cohort; 32]), &Hash([5; 32]), &noised),
-            ledger.book().rho_of_plan(&other()),
-        )
+        (ledger.book().account().gave(&Hash([cohort; 32]), &given), ledger.book().rho_of_plan(&other()))
     };
     // Asked of 9, opened over 8.
     assert_eq!((ask(None, 8), ask(None, 9)), ((true, 0), (false, 0)));
@@ -215,7 +193,7 @@ fn two_draws_of_noise_are_two_answers() {
 #[test]
 fn a_slot_has_one_draw_of_noise() {
     let mut ledger = memory();
-    let noised = Answer { cost: Cost { nano_rho: Some(7), ..answer(1).cost }, ..answer(1) };
+    let noised = noised(1, 7);
     for _ in 0..2 {
         assert_eq!(ledger.book().repeats(&left(1, 9), &noised), ledger.head().entries > 1);
         promise(&mut ledger, &left(1, 9), noised.clone());
@@ -233,27 +211,14 @@ fn a_slot_has_one_draw_of_noise() {
     assert_eq!((ledger.book().rho_of_plan(&other()), ledger.book().spent(&other()).nano_rho), (14, 14));
 }
 
-/// [LED-7]: the last answer once more, from other rows, is no repetition: it would count, and with noise it does not leave, for
-/// the difference of the two has none.
+/// [LED-7]: an exact answer once more, from other rows, is no repetition: it counts.
 #[test]
-fn a_slot_has_one_set_of_rows() {
-    for nano_rho in [None, Some(7)] {
-        let site = Site::new("rows");
-        let given = Answer { cost: Cost { nano_rho, ..answer(1).cost }, ..answer(1) };
-        let mut ledger = site.open().unwrap();
-        promise(&mut ledger, &left(1, 9), given.clone());
-        ledger.record(b"words", Disclosure::MaskedWords, &left(1, 9)).unwrap();
-        assert!(ledger.book().repeats(&left(1, 9), &given));
-        drop(ledger);
-        let mut ledger = site.open_for(data("rows", 6)).unwrap();
-        assert!(!ledger.book().repeats(&left(1, 9), &given), "{nano_rho:?}");
-        promise(&mut ledger, &left(1, 9), given.clone());
-        let questions =
-            |ledger: &Ledger| (ledger.book().spent(&other()).questions, ledger.book().rho_of_plan(&other()));
-        assert_eq!(questions(&ledger).0, 2, "promised, and counted");
-        let left = ledger.record(b"others", Disclosure::MaskedWords, &left(1, 9));
-        assert_eq!(left.is_err(), nano_rho.is_some());
-    }
+fn exact_answers_from_other_rows_count() {
+    let mut ledger = memory();
+    promise(&mut ledger, &left(1, 9), answer(1));
+    ledger.record(b"words", Disclosure::MaskedWords, &left(1, 9)).unwrap();
+    let other = Answer { table: Some(table(6)), ..answer(1) };
+    assert!(ledger.book().repeats(&left(2, 9), &answer(1)) && !ledger.book().repeats(&left(2, 9), &other));
 }
 
 /// [LED-7]: another draw of sites is another answer.
@@ -332,7 +297,7 @@ fn a_changed_byte_is_found_and_the_entry_named() {
     Ledger::take_over(&state, identity(2)).unwrap();
     Ledger::take_over(&state, identity(2)).unwrap();
     let notes = |mut ledger: Ledger| {
-        ledger.note(Note::Columns(Vec::new()), &Left::default(), Hash::default()).unwrap();
+        ledger.note(Note::Sites(Hash([9; 32])), &Left::default(), Hash::default()).unwrap();
         ledger.head().entries - entries
     };
     let other = || Ledger::open(&state, identity(2), data("rows", 5), PLAN).unwrap();
@@ -480,9 +445,9 @@ fn vectors() {
                 }
             }
             "sites" => {
-                let id = |k: &serde_json::Value| Hash(from_hex(k.as_str().unwrap()).unwrap().try_into().unwrap());
-                let ids = case["keys"].as_array().unwrap().iter().map(id);
-                assert_eq!(Some(release::block_id(ids)), hash("result"));
+                let key = |k: &serde_json::Value| PublicKey(from_hex(k.as_str().unwrap()).unwrap().try_into().unwrap());
+                let keys = case["keys"].as_array().unwrap().iter().map(key);
+                assert_eq!(Some(set_of_sites(keys)), hash("result"));
             }
             "answers" => {
                 let answered = |of: &str| Answered {
@@ -500,32 +465,55 @@ fn vectors() {
     assert_eq!(seen.into_iter().collect::<Vec<_>>(), ["answers", "chain", "sites"]);
 }
 
-/// [POL-9]: the operator agrees to one plan, for the rows as they are; exact totals of an earlier version end that for good.
+/// [POL-9]: the operator agrees to one plan, and to its exact totals of one table; every table is kept.
 #[test]
-fn pol_9_an_agreement_is_for_one_plan_and_one_version_of_the_rows() {
+fn pol_9_an_agreement_is_for_one_plan_and_one_table() {
     let site = Site::new("agreed");
     let mut ledger = site.open().unwrap();
-    let agreed = |ledger: &Ledger, plan: Hash| ledger.book().account().has_agreed(&plan);
+    let agreed = |ledger: &Ledger, plan: Hash, now: u8| ledger.book().account().has_agreed(&plan, Some(&table(now)));
     let at = |plan: Hash| Left { plan, ..Left::default() };
-    ledger.note(Note::Agreed, &at(PLAN), Hash::default()).unwrap();
-    assert!(agreed(&ledger, PLAN) && !agreed(&ledger, Hash([77; 32])));
-    // It outlives the process, and a change ends it.
+    ledger.note(Note::Agreed(Some(table(5))), &at(PLAN), Hash::default()).unwrap();
+    assert!(agreed(&ledger, PLAN, 5) && !agreed(&ledger, Hash([77; 32]), 5));
+    assert!(!agreed(&ledger, PLAN, 6), "what came between would be the difference of two totals");
+    assert!(ledger.book().account().has_agreed(&PLAN, None), "who does not know the rows does not ask for another");
+    // It outlives the process.
     drop(ledger);
     let mut ledger = site.open().unwrap();
-    assert!(agreed(&ledger, PLAN) && !ledger.book().account().is_exact());
-    ledger.note(Note::Changed(Vec::new()), &Left::default(), Hash::default()).unwrap();
-    assert!(!agreed(&ledger, PLAN) && !ledger.book().account().changed_since_exact());
-    ledger.note(Note::Agreed, &at(PLAN), Hash::default()).unwrap();
-    assert!(agreed(&ledger, PLAN));
-    let now: Vec<_> = block(&ledger).into_iter().map(|(id, _)| (id, 1)).collect();
-    ledger.book_mut().promise(&left(1, 9), answer(1), now).unwrap();
+    assert!(agreed(&ledger, PLAN, 5) && ledger.book().account().tables().is_empty());
+    promise(&mut ledger, &left(1, 9), answer(1));
     ledger.record(b"words", Disclosure::MaskedWords, &left(1, 9)).unwrap();
-    assert!(ledger.book().account().is_exact() && agreed(&ledger, PLAN));
-    for note in [Note::Changed(Vec::new()), Note::Separate(Vec::new())] {
-        ledger.note(note, &Left::default(), Hash::default()).unwrap();
-        ledger.note(Note::Agreed, &at(PLAN), Hash::default()).unwrap();
-        assert!(ledger.book().account().changed_since_exact() && !agreed(&ledger, PLAN), "whatever is agreed to");
-    }
+    ledger.note(Note::Agreed(Some(table(6))), &at(PLAN), Hash::default()).unwrap();
+    promise(&mut ledger, &left(2, 9), Answer { table: Some(table(6)), ..answer(2) });
+    ledger.record(b"other words", Disclosure::MaskedWords, &left(2, 9)).unwrap();
+    assert!(!agreed(&ledger, PLAN, 5) && agreed(&ledger, PLAN, 6));
+    // Without noise alone the table counts.
+    ledger.note(Note::Agreed(None), &at(Hash([77; 32])), Hash::default()).unwrap();
+    assert!(agreed(&ledger, Hash([77; 32]), 5));
+    assert_eq!(ledger.book().account().tables(), [(PLAN, table(5)), (PLAN, table(6))]);
+}
+
+/// [POL-10]: a set of sites is named once, for good, whatever else the account holds; another set is another.
+#[test]
+fn pol_10_a_set_of_sites_is_named_for_good() {
+    let site = Site::new("sets");
+    let member = |n: u8| Member { name: format!("site-{n}"), key: identity(n).public(), address: String::new() };
+    let roster = |sites: &[u8]| Roster {
+        name: "test".into(),
+        coordinator: member(101),
+        intermediary: member(102),
+        sites: sites.iter().map(|n| member(*n)).collect(),
+    };
+    let (three, turned, four) = (roster(&[1, 2, 3]), roster(&[3, 1, 2]), roster(&[1, 2, 3, 4]));
+    let mut ledger = site.open().unwrap();
+    let names = |ledger: &Ledger, roster: &Roster| ledger.book().account().names(&set_of(roster));
+    assert!(!names(&ledger, &three));
+    ledger.accept(&three).unwrap();
+    let entries = ledger.head().entries;
+    ledger.accept(&turned).unwrap();
+    assert_eq!(ledger.head().entries, entries, "the same sites in another order");
+    drop(ledger);
+    let ledger = site.open().unwrap();
+    assert!(names(&ledger, &three) && names(&ledger, &turned) && !names(&ledger, &four));
 }
 
 /// [POL-8]: what a run that has begun may spend is nobody else's until it has ended.
@@ -536,8 +524,7 @@ fn pol_8_runs_that_have_begun_count_whole() {
     let beside = |ledger: &Ledger, plan: Hash| ledger.book().account().committed_beside(&plan);
     ledger.note(Note::Begun(100), &at, Hash::default()).unwrap();
     assert_eq!((beside(&ledger, Hash([99; 32])), beside(&ledger, PLAN)), (100, 0), "its own");
-    let noised = Answer { cost: Cost { nano_rho: Some(30), ..answer(1).cost }, ..answer(1) };
-    promise(&mut ledger, &left(1, 9), noised);
+    promise(&mut ledger, &left(1, 9), noised(1, 30));
     ledger.record(b"words", Disclosure::MaskedWords, &left(1, 9)).unwrap();
     assert_eq!(beside(&ledger, Hash([99; 32])), 100, "what it has spent is among it");
     ledger.end_run(&PLAN).unwrap();

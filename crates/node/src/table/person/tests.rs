@@ -150,5 +150,5 @@ fn the_secret_is_made_once_and_only_its_owner_reads_it() {
     assert!(PersonKey::of(&folder.at("b.key.persons")).unwrap() != first);
     fs::write(&path, "short").unwrap();
     let failure = PersonKey::of(&path).unwrap_err();
-    assert!(failure.message.contains("damaged") && failure.advice.contains("ledger changed"), "{failure}");
+    assert!(failure.message.contains("damaged") && failure.advice.contains("from a backup"), "{failure}");
 }

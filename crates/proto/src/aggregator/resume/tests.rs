@@ -143,28 +143,6 @@ fn survivors_that_were_not_asked() {
     refused(with(&[0, 1, 2, 3], &[0, 1, 1]), none);
 }
 
-/// [REL-6]: a slot for whose survivors shares may have left is not given up.
-#[test]
-fn rel_6_a_slot_that_is_given_up_after_the_shares() {
-    let whole = entries(1);
-    let named = at(&whole, |e| matches!(e, Entry::Named { .. }));
-    let with = |shares: bool, here: &[u16]| {
-        let mut changed = whole[..=named].to_vec();
-        let Entry::Named { shares: of, .. } = &mut changed[named] else { panic!() };
-        *of = shares;
-        changed.push(Entry::Burning { here: here.to_vec() });
-        changed
-    };
-    let cannot = "a slot in it is given up that cannot be";
-    assert!(resume(with(false, &[0, 1])).is_ok());
-    refused(with(true, &[0, 1]), cannot);
-    refused(with(false, &[1, 0]), cannot);
-    refused(with(false, &[0, 4]), cannot);
-    let mut unnamed = whole[..named].to_vec();
-    unnamed.push(Entry::Burning { here: vec![2] });
-    assert!(resume(unnamed).is_ok());
-}
-
 /// Another query or another number of words is another question; the run does not go on with it.
 #[test]
 fn a_run_that_is_taken_up_asks_what_it_asked_before() {

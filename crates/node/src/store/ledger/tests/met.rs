@@ -1,6 +1,6 @@
 //! What a ledger keeps of others' ledgers ([LED-11]).
 
-use veilsum_proto::release::Member;
+use veilsum_proto::standing::Member;
 
 use super::*;
 
