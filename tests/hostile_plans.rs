@@ -227,7 +227,7 @@ fn noisy(rounds: u32) -> PlanSpec {
     let mut work = fcm(rounds);
     let rho = veilsum_cluster::privacy::rho(50.0, 1e-6);
     work.recipe.noise = Some(veilsum_cluster::privacy::Noise::usual(rho, 200).from_anywhere());
-    (work.step_bits, work.out_of_box) = (Some(20), veilsum_cluster::OutOfBox::Clip);
+    work.out_of_box = veilsum_cluster::OutOfBox::Clip;
     work
 }
 

@@ -10,6 +10,7 @@ use veilsum_cluster::{
     privacy::{DEFAULT_RHO, HONEST, Noise, Unit, epsilon},
 };
 use veilsum_node::{
+    answerer::Answerer,
     dp::{self, Privacy},
     plan::PlanSpec,
     question::{self, Question, SumBounds, Terms},
@@ -32,7 +33,6 @@ pub(crate) const ROUNDS: u32 = 4;
 pub(crate) fn work(eps: f64) -> PlanSpec {
     let mut work = fcm(unit_square(), 3, 0.0, ROUNDS, Seeding::Uniform { seed: 11 });
     work.recipe.noise = Some(Noise::usual(veilsum_cluster::privacy::rho(eps, 1e-6), ROWS).from_anywhere());
-    work.step_bits = Some(20);
     work.out_of_box = OutOfBox::Clip;
     work.recipe.choice.by = Pick::Gap;
     work
@@ -112,19 +112,15 @@ fn whole_answer(c: &Value) {
     let rows: Vec<Vec<f64>> = serde_json::from_value(c["site"].clone()).expect("rows");
     let rows = Rows::new(rows.concat(), work.columns.len()).unwrap();
     let rows = Prepared::new(&rows, &work.domain().unwrap(), work.out_of_box).unwrap();
-    let layout: Vec<Value> = question
-        .layout(rows.domain(), &form)
-        .unwrap()
-        .blocks
-        .iter()
-        .map(|b| {
-            serde_json::json!({
-                "name": b.block.name, "words": b.block.len, "fraction_bits": b.scale.fraction_bits,
-                "limit": b.scale.limit, "deviation": b.noise.expect("noise").deviation,
-            })
-        })
-        .collect();
-    assert_eq!(Value::from(layout), c["layout"], "{}", c["name"]);
+    let layout = question.layout(rows.domain(), &form).unwrap();
+    let priced = layout.noise.expect("noise");
+    let found = [("price", priced.nano_rho), ("deviation", priced.deviation), ("limit", priced.limit)];
+    found.into_iter().for_each(|(name, found)| assert_eq!(c["layout"][name], found, "{} {name}", c["name"]));
+    for (b, told) in layout.blocks.iter().zip(c["layout"]["blocks"].as_array().expect("blocks")) {
+        assert_eq!((json!(b.block.name), json!(b.block.len)), (told["name"].clone(), told["words"].clone()));
+        let one = told["one"].as_f64().unwrap();
+        assert!((b.scale.unit() * one - 1.0).abs() < 1e-12, "{} {one}", b.block.name);
+    }
     let key = Key::from_bytes(bytes(&c["key"]));
     let words = question::contribute(&question, &rows, &Terms { noise: Some(&key), ..Terms::everybody(form) });
     assert_eq!(Value::from(words.unwrap()), c["words"], "{}", c["name"]);
@@ -154,19 +150,16 @@ fn an_answer_is_noisy_and_a_retry_is_the_same_answer() {
         let other = answer(form, Some(&key(2))).unwrap();
         assert!(once.iter().zip(&other).all(|(a, b)| a != b), "{}", question.name());
         assert!(answer(form, None).is_err(), "no noise without a key");
-        // Noise of the planned size, beside the exact answer in the same steps.
+        // Noise of the planned size, beside the exact answer.
         let layout = question.layout(rows.domain(), &form).unwrap();
-        let exact = answer(plain_form, None).unwrap();
         let plain = question.layout(rows.domain(), &plain_form).unwrap();
-        let mut at = 0;
-        for (b, exact_block) in layout.blocks.iter().zip(&plain.blocks) {
-            assert_eq!(b.scale.fraction_bits, exact_block.scale.fraction_bits);
-            let share = b.noise.expect("noise in every block");
-            for i in at..at + b.block.len {
-                let noise = fixed::from_ring(once[i].wrapping_sub(exact[i])).unsigned_abs();
-                assert!(noise > 0 && noise < 8 * share.deviation, "{} {i}", b.block.name);
-            }
-            at += b.block.len;
+        let exact = plain.decode(&answer(plain_form, None).unwrap(), 1, None).unwrap().values;
+        let found = layout.decode(&once, 1, None).unwrap().values;
+        let units = layout.blocks.iter().flat_map(|b| std::iter::repeat_n(b.scale.unit(), b.block.len));
+        let deviation = layout.noise.expect("noise").deviation as f64;
+        for (i, ((found, exact), unit)) in found.iter().zip(exact).zip(units).enumerate() {
+            let noise = (found - exact).abs() / unit;
+            assert!(noise > 0.0 && noise < 8.0 * deviation, "{} {i}", question.name());
         }
     }
 }
@@ -183,18 +176,15 @@ fn key_of(site: u8, context: &Hash) -> Key {
 
 /// An answer's noise: every entry's, as a share of the deviation that the plan gives it.
 fn noise_of(question: &Question, rows: &Prepared, form: SumBounds, key: &Key) -> Vec<f64> {
-    let answer = |form: SumBounds, key| {
-        question::contribute(question, rows, &Terms { noise: key, ..Terms::everybody(form) }).expect("an answer")
-    };
-    let (noisy, exact) = (answer(form, Some(key)), answer(SumBounds { noise: None, ..form }, None));
+    let terms = Terms { noise: Some(key), ..Terms::everybody(form) };
+    let noisy = question::contribute(question, rows, &terms).expect("an answer");
     let layout = question.layout(rows.domain(), &form).expect("a layout");
-    let deviations = layout.blocks.iter().flat_map(|b| vec![b.noise.expect("noise").deviation as f64; b.block.len]);
-    noisy
-        .iter()
-        .zip(&exact)
-        .zip(deviations)
-        .map(|((a, b), s)| fixed::from_ring(a.wrapping_sub(*b)) as f64 / s)
-        .collect()
+    let exact = match question {
+        Question::Cluster(batch) => rows.words(batch, &layout.steps()).expect("words"),
+        _ => vec![(rows.len() as f64 / layout.blocks[0].scale.unit()) as i64],
+    };
+    let deviation = layout.noise.expect("noise").deviation as f64;
+    noisy.iter().zip(&exact).map(|(a, b)| (fixed::from_ring(*a) - b) as f64 / deviation).collect()
 }
 
 /// [NOI-2], [NOI-3]: every entry of an answer has a draw of the whole planned deviation, and no two entries, of one block or of
@@ -281,44 +271,34 @@ fn a_run_costs_no_more_than_its_price() {
         let mut work = work(eps);
         (work.recipe.clusters.min, work.recipe.clusters.max) = (*k.start(), *k.end());
         work.recipe.noise.as_mut().expect("noise").unit = unit;
-        for bits in if eps == 1.0 { vec![8, 20, 32] } else { vec![8, 20] } {
-            work.step_bits = Some(bits);
-            work.check().unwrap();
-            let form = shared(&work);
-            let price = 2 * work.recipe.noise.expect("noise").nano_rho;
-            let spent = dp::spent(&work, &form).unwrap().expect("a cost");
-            assert!(spent <= price && spent > price / 100 * 95, "{eps}, {bits} bits: {spent} of {price}");
-            // The rest pays for the two dearest questions once more.
-            assert!((spent / 2..spent).contains(&nano_run(&work, &form)));
-            for question in questions(&work) {
-                let layout = question.layout(&work.domain().unwrap(), &form).unwrap();
-                for b in &layout.blocks {
-                    let (limit, share) = (u128::from(b.scale.limit), b.noise.expect("noise").deviation);
-                    assert!(u128::from(share) * 40 <= limit && limit * (SIZES.len() as u128) < 1 << 63);
-                }
-            }
+        work.check().unwrap();
+        let form = shared(&work);
+        let price = 2 * work.recipe.noise.expect("noise").nano_rho;
+        let spent = dp::spent(&work, &form).unwrap().expect("a cost");
+        assert!(spent <= price && spent > price / 100 * 95, "{eps}: {spent} of {price}");
+        // The rest pays for the two dearest questions once more.
+        assert!((spent / 2..spent).contains(&nano_run(&work, &form)));
+        for question in questions(&work) {
+            let priced = question.layout(&work.domain().unwrap(), &form).unwrap().noise.expect("noise");
+            assert!(
+                priced.deviation * 40 <= priced.limit && u128::from(priced.limit) * (SIZES.len() as u128) < 1 << 63
+            );
         }
     }
 }
 
-/// What the shares of so many sites leave of a change of the answer (in steps), with shares of this part of the planned deviation:
-/// (shift of the mean)² / (2 variance), block by block along the change itself.
+/// What the noise of so many sites leaves of a change of the answer, with this part of the planned deviation: (shift of the mean)² /
+/// (2 variance) along the change itself.
 fn measured_rho(layout: &question::Layout, change: &[i64], sites: usize, part: f64) -> f64 {
     const DRAWS: usize = 20_000;
-    let (mut rho, mut rest) = (0.0, change);
-    for (number, b) in layout.blocks.iter().enumerate() {
-        let (own, next) = rest.split_at(b.block.len);
-        rest = next;
-        let deviation = (part * b.noise.expect("noise").deviation as f64).round() as u64;
-        let mut sums = vec![0i64; DRAWS];
-        for site in 0..sites {
-            let mut stream = Stream::new(&key_of(site as u8, &context("measured", number)));
-            sums.iter_mut().for_each(|sum| *sum += gaussian(deviation, &mut stream).expect("a draw"));
-        }
-        let variance = sums.iter().map(|x| (*x as f64).powi(2)).sum::<f64>() / DRAWS as f64;
-        rho += own.iter().map(|x| (*x as f64).powi(2)).sum::<f64>() / (2.0 * variance);
+    let deviation = (part * layout.noise.expect("noise").deviation as f64).round() as u64;
+    let mut sums = vec![0i64; DRAWS];
+    for site in 0..sites {
+        let mut stream = Stream::new(&key_of(site as u8, &context("measured", change.len())));
+        sums.iter_mut().for_each(|sum| *sum += gaussian(deviation, &mut stream).expect("a draw"));
     }
-    rho
+    let variance = sums.iter().map(|x| (*x as f64).powi(2)).sum::<f64>() / DRAWS as f64;
+    change.iter().map(|x| (*x as f64).powi(2)).sum::<f64>() / (2.0 * variance)
 }
 
 /// [NOI-3], [NOI-6]: the row that moves an answer farthest costs the stated rho under its site's own share, to 5 %, half of it under two
@@ -344,12 +324,14 @@ fn noi_6_the_measured_rho_is_the_stated_one() {
     let first = Question::Cluster(work.first_question(SIZES.len()).unwrap());
     assert_eq!(first.name(), "margins");
     for question in [Question::CountRows, first, round(true, domain_reach(&domain))] {
-        let exact = |rows: &Prepared| {
-            question::contribute(&question, rows, &Terms::everybody(SumBounds { noise: None, ..form }))
+        // The same noise in both falls out.
+        let key = Key::from_bytes([5; 32]);
+        let answer = |rows: &Prepared| {
+            question::contribute(&question, rows, &Terms { noise: Some(&key), ..Terms::everybody(form) })
                 .expect("an answer")
         };
         let change: Vec<i64> =
-            exact(&one).iter().zip(exact(&nobody)).map(|(a, b)| fixed::from_ring(a.wrapping_sub(b))).collect();
+            answer(&one).iter().zip(answer(&nobody)).map(|(a, b)| fixed::from_ring(a.wrapping_sub(b))).collect();
         let layout = question.layout(&domain, &form).unwrap();
         let stated = layout.nano_rho().expect("a price") as f64 / 1e9;
         for (sites, part) in [(1, 1.0), (HONEST, 0.5)] {
@@ -370,14 +352,14 @@ fn domain_reach(domain: &veilsum_cluster::Domain) -> f64 {
     half.map(|half| half * half).sum::<f64>().sqrt()
 }
 
-/// [NOI-3]: more noise than steps of it can be drawn.
+/// [NOI-3]: more noise than can be drawn.
 #[test]
-fn noi_3_a_step_too_fine_for_its_noise_is_refused() {
+fn noi_3_a_price_too_low_for_its_noise_is_refused() {
     let mut work = work(0.1);
-    work.step_bits = Some(32);
-    work.check().unwrap();
-    let failure = dp::spent(&work, &shared(&work)).expect_err("too many steps");
-    assert!(failure.message.contains("another step_bits") && failure.message.contains("NOI-3"), "{failure}");
+    let noise = work.recipe.noise.as_mut().expect("noise");
+    (noise.nano_rho, noise.unit, noise.count_share) = (100_000, Unit::Person { rows: 1_000 }, 1e-4);
+    let failure = dp::spent(&work, &shared(&work)).expect_err("too much noise");
+    assert!(failure.message.contains("a larger rho") && failure.message.contains("NOI-3"), "{failure}");
 }
 
 /// [NOI-5]: what a plan with noise cannot be, with the sentence that says what to change.
@@ -400,9 +382,8 @@ fn noi_5_what_no_sensitivity_is_proved_for_is_refused() {
     refused(&noise(|n| n.validation_share = 0.0), "share");
     refused(&noise(|n| n.unit = Unit::Person { rows: 0 }), "at least 1");
     refused(&noise(|n| n.unit = Unit::Person { rows: 1_001 }), "at most 1000");
-    refused(&|w| w.step_bits = None, "step_bits 8 to 32");
     refused(&|w| w.out_of_box = OutOfBox::Refuse, "out_of_box = \"clip\"");
-    refused(&|w| w.step_bits = Some(40), "step_bits 8 to 32");
+    refused(&|w| w.step_bits = Some(20), "leave step_bits out");
     refused(
         &|w| w.recipe.algorithm = Algorithm::Fcm { m: 2.0, epsilon: 0.01, max_rounds: 9 },
         "epsilon of the method 0",

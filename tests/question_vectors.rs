@@ -52,7 +52,7 @@ fn same_layout(c: &Value, layout: &Layout) {
     let expected = list(&c["layout"]);
     assert_eq!(layout.blocks.len(), expected.len(), "{}", c["name"]);
     for ((b, exponent), e) in layout.blocks.iter().zip(layout.exponents()).zip(expected) {
-        let found = (b.block.name, b.block.len as u64, i64::from(exponent), i64::from(b.scale.fraction_bits));
+        let found = (b.block.name, b.block.len as u64, i64::from(exponent), -b.scale.unit().log2() as i64);
         let expected = (
             e["name"].as_str().unwrap(),
             number(&e["words"]),

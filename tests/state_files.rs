@@ -123,7 +123,7 @@ impl Site {
         let fcm = Algorithm::Fcm { m: 2.0, epsilon: 0.0, max_rounds: 4 };
         let mut work = PlanSpec::plain(columns, fcm, 2, Seeding::Uniform { seed });
         work.recipe.noise = Some(Noise { retries: 2, ..Noise::usual(rho, 100).from_anywhere() });
-        (work.step_bits, work.out_of_box) = (Some(20), OutOfBox::Clip);
+        work.out_of_box = OutOfBox::Clip;
         let cast = Cast::of(self.identities.clone(), &work, &["one", "two", "three"], |terms| terms.slots = 4);
         let policy = Policy { nano_rho: DEFAULT_NANO_RHO, ..toy_policy().policy };
         let (agreed, missing, trick, other) = (false, None, None, Vec::new());

@@ -214,7 +214,7 @@ impl Choices<'_> {
                 ..plain.recipe
             },
             sampling,
-            step_bits: set.get("step_bits")?.or((!narrow).then_some(20)),
+            step_bits: set.get("step_bits")?.or((!narrow && noise.is_none()).then_some(20)),
             categorical,
             ..plain
         })

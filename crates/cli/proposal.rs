@@ -159,7 +159,7 @@ mod tests {
             let plain = PlanSpec::plain(columns(), algorithm, 2, Seeding::Uniform { seed: 1 });
             works.push((plain.clone(), 1 << 20));
             for (rho, max_rows) in [(0.05, 1 << 20), (0.3, 64), (0.95, 1 << 20), (1.4, 1 << 20)] {
-                let mut work = PlanSpec { out_of_box: OutOfBox::Clip, step_bits: Some(20), ..plain.clone() };
+                let mut work = PlanSpec { out_of_box: OutOfBox::Clip, ..plain.clone() };
                 work.recipe.noise = Some(Noise::usual(rho, 200).from_anywhere());
                 works.push((work, max_rows));
             }

@@ -9,8 +9,7 @@ from decimal import Decimal, getcontext
 from fractions import Fraction
 
 import answers
-import fixed
-from domain import Domain, exponent
+from domain import Domain
 from codec import Refused, encode
 from masks import next_slot
 from questions import QUESTION, WORK
@@ -140,15 +139,42 @@ def levels(question, noise, rounds, domain):
     return [own(math.sqrt(k) * 2 * far, third), own(1.0, third), own(4 * far * far * k ** (1 - q["m"]), third)]
 
 
-def share(sensitivity, deviation, length, bits, max_rows, unit):
-    """[NOI-3]."""
-    doubles = 2**-30 + 2**-52 * max_rows * (8192 + -(-max_rows // 8192))
-    exact = sensitivity * 2**bits
-    rounding = math.sqrt(length) * max(1, unit / 2)
-    wanted = deviation * 2**bits * ((exact * (1 + doubles) + rounding) / exact) / math.sqrt(HONEST)
-    # Everybody has to come to the same whole number: a case that doubles may decide is none for a vector.
-    assert 0.001 < wanted % 1 < 0.999 and 4 <= wanted <= MAX_SIGMA, wanted
-    return math.ceil(wanted)
+WHOLE, REACH = 2**24 - 1, 2**24
+
+
+def sure(x):
+    """A whole number that doubles do not decide."""
+    assert 1e-4 < x % 1 < 1 - 1e-4, x
+    return math.floor(x)
+
+
+def priced(of_each, rows, sites, max_rows):
+    """[NOI-3], [NOI-4]: the factor of each block and what an entry of 1 adds, the price, the deviation and the largest entry of a site."""
+    rho = [(sensitivity / deviation) ** 2 / 2 for sensitivity, deviation in of_each]
+    factors, ones = [], []
+    for (sensitivity, _), own in zip(of_each, rho, strict=True):
+        exact = math.sqrt(own / math.fsum(rho)) * rows / sensitivity * WHOLE
+        whole = WHOLE if len(rho) == 1 and sensitivity == rows else sure(exact)
+        times, one = (whole - 0.5, whole - 1) if exact >= 2**20 else (exact, exact)
+        factors.append(times / WHOLE)
+        ones.append(one)
+    price = sure(math.fsum(rho) * HONEST * 1e9)
+    deviation = math.isqrt((REACH * rows) ** 2 * 500_000_000 // price) + 1
+    limit = max_rows * REACH + 40 * deviation
+    assert deviation <= MAX_SIGMA and limit * sites < 2**63
+    return factors, ones, price, deviation, limit
+
+
+def guarded(values, factors):
+    """[NOI-6]: the words of all rows. `values` has for each entry what every row adds."""
+    words = [0] * len(values)
+    for row in zip(*values, strict=True):
+        scaled = [x * factor for x, factor in zip(row, factors, strict=True)]
+        own = [math.trunc(x * WHOLE) for x in scaled]
+        assert all(x == 0 or 1e-6 < abs(x * WHOLE) % 1 < 1 - 1e-6 for x in scaled), "doubles would decide"
+        if all(abs(x) <= 1 for x in scaled) and sum(x * x for x in own) <= REACH**2:
+            words = [a + b for a, b in zip(words, own, strict=True)]
+    return words
 
 
 def noisy_answer(work, question, rows, sites, max_rows, k):
@@ -157,21 +183,16 @@ def noisy_answer(work, question, rows, sites, max_rows, k):
     domain = Domain.of(work)
     noise, rounds = recipe["noise"], recipe["algorithm"][1]["max_rounds"]
     of_each = levels(question, noise, rounds, domain)
+    factors, ones, price, deviation, limit = priced(of_each, rows_of_unit(noise), sites, max_rows)
+    blocks = answers.layout(question, domain)
+    told = [{"name": b[0], "words": b[1], "one": one} for b, one in zip(blocks, ones, strict=True)]
     values = answers.answer(question, domain, domain.working(rows, work["out_of_box"][0]))
-    words, drawn, layout, at = Words(k), [], [], 0
-    for (name, length, bound, _), (sensitivity, deviation) in zip(answers.layout(question, domain), of_each, strict=True):
-        e = exponent(bound)
-        room = math.ceil(40 * 1.01 * deviation / math.sqrt(HONEST) / 2**e)  # [NOI-4]
-        bits, limit, finer = fixed.scale(sites, max_rows + room, e, work["step_bits"])
-        sigma = share(sensitivity, deviation, length, bits, max_rows, rows_of_unit(noise))
-        layout.append({"name": name, "words": length, "fraction_bits": bits, "limit": limit, "deviation": sigma})
-        for x in values[at : at + length]:
-            for c in x if isinstance(x, list) else [x]:
-                fine = c * 2 ** (bits + finer)
-                assert abs(fine % 1 - 0.5) > 1e-6 or fine % 0.5 == 0, "a sum that doubles may round either way"
-            drawn.append((fixed.carry(x, bits, limit, finer) + gaussian(words, sigma)) % 2**64)
-        at += length
-    return layout, drawn
+    if question[0] == "CountRows":
+        values = [[1.0] * len(rows)]
+    words = Words(k)
+    each = [factor for b, factor in zip(blocks, factors, strict=True) for _ in range(b[1])]
+    drawn = [(word + gaussian(words, deviation)) % 2**64 for word in guarded(values, each)]
+    return {"blocks": told, "price": price, "deviation": deviation, "limit": limit}, drawn
 
 
 def answer_cases(secret):
@@ -191,7 +212,7 @@ def answer_cases(secret):
                 "expected_rows": 500, "retries": 2,
             },
         },
-        "sampling": None, "judge": ("coordinator", {}), "step_bits": 20, "categorical": [],
+        "sampling": None, "judge": ("coordinator", {}), "step_bits": None, "categorical": [],
     }  # fmt: skip
     first = {"centres": centres, "m": 2.0, "middle": True, "clip": math.sqrt(0.5) * (1 + 1e-5), "round": 0}
     queries = {"first round": ("shifts", first), "validation": ("fuzzy_validation", {"centres": centres, "m": 2.0})}
@@ -201,7 +222,6 @@ def answer_cases(secret):
     cases += [(f"{name}, persons", questions[name], ("person", {"rows": 5})) for name in ("count", "first round")]
     rows = [[2.2, 0.75], [7.1, 0.3], [11.5, 2.9]]
     for name, question, work["recipe"]["noise"]["unit"] in cases:
-        # So many rows that what summing in doubles may add is more than a step.
         plan, k = {"sites": 5, "max_rows": 10_000_000}, key(secret, H("round", name.encode()))
         layout, words = noisy_answer(work, question, rows, **plan, k=k)
         yield {

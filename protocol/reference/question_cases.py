@@ -147,7 +147,7 @@ def works():
     rich["recipe"]["stop"] = ("sum", {})
     rich["recipe"]["choice"] = {"by": ("calinski-harabasz", {}), "elbow": True}
     yield rich
-    noisy = work(("kmeans", {"epsilon": 0.0, "max_rounds": 8}), uniform, step_bits=20, out_of_box=("clip", {}))
+    noisy = work(("kmeans", {"epsilon": 0.0, "max_rounds": 8}), uniform, out_of_box=("clip", {}))
     noisy["recipe"] |= {
         "validity": {"full": False, "vectors": False, "judge_m": 2.0, "davies_bouldin": {"p": 1.0, "q": 1.0}},
         "choice": {"by": ("gap", {}), "elbow": False},

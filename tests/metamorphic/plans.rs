@@ -162,7 +162,7 @@ pub(crate) fn work(dice: &mut Dice, noisy: bool) -> PlanSpec {
         work.step_bits = Some(20);
     }
     if noisy {
-        (work.step_bits, work.out_of_box) = (Some(8 + dice.below(20) as u8), OutOfBox::Clip);
+        (work.step_bits, work.out_of_box) = (None, OutOfBox::Clip);
         let mut noise = Noise::usual(dice.of(&[0.05, 0.25, 1.0]), 200);
         noise.tau = dice.of(&[0.0, 0.25]);
         noise.absolute_rounds = dice.below(3) as u32;

@@ -22,8 +22,6 @@ use crate::scene::EDGE;
 pub const ACCOUNTS: [f64; 2] = [1.0, 0.25];
 /// Rows that the plan allows a site.
 const MAX_ROWS: u64 = 1 << 12;
-/// Fractional bits of a total with noise.
-const STEP_BITS: u8 = 20;
 /// The corner of the box is no farther than its half diagonal, rounding included.
 const HAIR: f64 = 1.0 + 1e-5;
 
@@ -105,8 +103,8 @@ fn key(site: usize, draw: &[u64]) -> Key {
 struct Release {
     form: SumBounds,
     layout: Layout,
-    /// By block the standard deviation of the honest sites' noise, and how far a row moves the block, working units.
-    blocks: Vec<(f64, f64)>,
+    /// By block the standard deviation of the honest sites' noise, working units.
+    deviations: Vec<f64>,
 }
 
 impl Release {
@@ -114,7 +112,7 @@ impl Release {
     fn new(asked: &Question, domain: &Domain, rho: Option<f64>) -> Result<Release> {
         let plain = SumBounds::new(HONEST + 1, MAX_ROWS);
         let Some(rho) = rho else {
-            return Ok(Release { form: plain, layout: asked.layout(domain, &plain)?, blocks: Vec::new() });
+            return Ok(Release { form: plain, layout: asked.layout(domain, &plain)?, deviations: Vec::new() });
         };
         let at = |stages: &[Stage]| u32::from(only(asked).is_some_and(|query| stages.contains(&query.stage())));
         let preparing = at(&[Stage::Preparing]);
@@ -131,25 +129,23 @@ impl Release {
         let (rounds, members, questions) = (1, 1, 1);
         let extent = Extent { preparing, seeding, rounds, members, judges: judging > 0, questions, most_clusters };
         let levels = Levels::new(&noise, extent, domain);
-        let form = SumBounds { step_bits: Some(STEP_BITS), noise: Some(levels), ..plain };
+        let form = SumBounds { noise: Some(levels), ..plain };
         let layout = asked.layout(domain, &form)?;
-        let of = |b: &ScaledBlock| {
-            let (step, share) = (0.5f64.powi(b.scale.fraction_bits), b.noise.context("a block without noise")?);
-            Ok((share.deviation as f64 * step * (HONEST as f64).sqrt(), share.sensitivity * step))
-        };
-        let blocks = layout.blocks.iter().map(of).collect::<Result<_>>()?;
-        Ok(Release { form, layout, blocks })
+        let priced = layout.noise.context("a total without noise")?;
+        let deviation = priced.deviation as f64 * (HONEST as f64).sqrt();
+        let deviations = layout.blocks.iter().map(|b| deviation * b.scale.unit()).collect();
+        Ok(Release { form, layout, deviations })
     }
 
     /// The standard deviation of every entry of the total.
     fn deviations(&self) -> Vec<f64> {
-        let of = |(b, (deviation, _)): (&ScaledBlock, &(f64, f64))| std::iter::repeat_n(*deviation, b.block.len);
-        self.layout.blocks.iter().zip(&self.blocks).flat_map(of).collect()
+        let of = |(b, deviation): (&ScaledBlock, &f64)| std::iter::repeat_n(*deviation, b.block.len);
+        self.layout.blocks.iter().zip(&self.deviations).flat_map(of).collect()
     }
 
     /// What the account is charged.
     fn rho(&self) -> f64 {
-        self.blocks.iter().map(|(deviation, sensitivity)| (sensitivity / deviation).powi(2) / 2.0).sum()
+        self.layout.nano_rho().map_or(f64::INFINITY, |alone| alone as f64 / 1e9 / HONEST as f64)
     }
 }
 

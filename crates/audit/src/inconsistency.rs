@@ -4,8 +4,8 @@
 
 use std::collections::BTreeMap;
 
-use anyhow::{Context as _, Result};
-use veilsum_cluster::{Batch, Centres, Prepared, Query, Statistic};
+use anyhow::Result;
+use veilsum_cluster::{Batch, Centres, Prepared, Query};
 use veilsum_node::question::{Layout, Question, SumBounds, Terms, contribute};
 use veilsum_proto::{Rule, fixed, suite::Hash};
 
@@ -14,7 +14,7 @@ use crate::{
     lying_hub::{self, Answer, Hub, SLOTS, question, survivors, told},
     scene::{CLUMPS, FUZZIFIER, Scene},
     textbook::Textbook,
-    view::{prepared, read_as_plain},
+    view::{prepared, read_as_plain, unbounded},
 };
 
 /// What it is.
@@ -124,7 +124,7 @@ fn run(&Context { seed, .. }: &Context) -> Result<Found> {
             return Ok(book.masked(site, 0, &truth));
         }
         let values = read_as_plain(&far_layout, &field.words(site, &far)?);
-        let plain = layout.encode(&Statistic { values }).context("an answer beyond the target's scale")?;
+        let plain = unbounded(&layout, &values);
         Ok(book.masked(site, 0, &plain))
     };
     let total = book.total(&(0..SITES as u16).map(sent).collect::<Result<Vec<_>>>()?, 0);
@@ -190,6 +190,6 @@ fn run(&Context { seed, .. }: &Context) -> Result<Found> {
             ),
             Measure::rates("second answers in one slot", all(2), again, 0.0),
         ],
-        vec![format!("{SITES} sites of {ROWS} rows; a step is 2^-{} here", layout.blocks[0].scale.fraction_bits)],
+        vec![format!("{SITES} sites of {ROWS} rows; a step is {:.1e} here", layout.blocks[0].scale.unit())],
     ))
 }

@@ -13,7 +13,6 @@ use veilsum_node::{
     method_session::{MethodSession, Turn},
     question::{self, Layout, Question, SumBounds},
 };
-use veilsum_proto::fixed;
 use veilsum_testkit::federation::{Kit, World};
 
 use crate::{
@@ -21,7 +20,7 @@ use crate::{
     finding::{Attack, Context, Found, Limit, Measure, Rate},
     pinhole::advantage,
     scene::{EDGE, Scene},
-    view::{prepared, read_as_plain},
+    view::{prepared, read_as_plain, unbounded},
 };
 
 /// What it is.
@@ -76,12 +75,6 @@ impl Masked {
         *self.lie.borrow_mut() = lie;
         Ok(self.world.ask(&question.to_bytes(), words)?.0)
     }
-}
-
-/// Words of these numbers; a liar keeps to no bound.
-fn unbounded(layout: &Layout, values: &[f64]) -> Vec<u64> {
-    let scales = layout.blocks.iter().flat_map(|b| std::iter::repeat_n(b.scale.fraction_bits, b.block.len));
-    values.iter().zip(scales).map(|(x, bits)| fixed::to_ring((x * 2f64.powi(bits)).round() as i64)).collect()
 }
 
 fn turn(conversation: &MethodSession) -> Result<(Question, Layout)> {

@@ -155,8 +155,8 @@ fn counts(recording: &Recording) -> Result<(Rate, Rate, f64)> {
     let first: usize = before.iter().map(|b| b.block.len).sum();
     let part = first..first + block.block.len;
     // A masked word is uniform over 2^(64 - f), its sum no narrower; a hit is an interval of 2 CLOSE.
-    let luck = |bits: i32| 2.0 * CLOSE / 2f64.powi(64 - bits);
-    let luck = luck(block.scale.fraction_bits) + luck(recording.count_layout.blocks[0].scale.fraction_bits);
+    let luck = |b: &veilsum_node::question::ScaledBlock| 2.0 * CLOSE / b.scale.unit() / 2f64.powi(64);
+    let luck = luck(block) + luck(&recording.count_layout.blocks[0]);
     let (mut plain, mut masked) = (Rate::default(), Rate::default());
     for (site, rows) in recording.truth.iter().enumerate() {
         let is = |values: &[f64]| count(values, recording.max_rows) == Some(rows.len() as u64);

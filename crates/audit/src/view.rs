@@ -171,8 +171,14 @@ fn take_apart(frame: &[u8]) -> Option<([u8; CONTEXT], Vec<u64>)> {
 
 /// Reads words as if they were not masked, by the public fixed point, and without the checks of an honest coordinator.
 pub fn read_as_plain(layout: &Layout, words: &[u64]) -> Vec<f64> {
-    let scales = layout.blocks.iter().flat_map(|b| std::iter::repeat_n(b.scale.fraction_bits, b.block.len));
-    words.iter().zip(scales).map(|(w, bits)| fixed::from_ring(*w) as f64 * 2f64.powi(-bits)).collect()
+    let units = layout.blocks.iter().flat_map(|b| std::iter::repeat_n(b.scale.unit(), b.block.len));
+    words.iter().zip(units).map(|(w, unit)| fixed::from_ring(*w) as f64 * unit).collect()
+}
+
+/// Words of these numbers, by the public fixed point; a liar keeps to no bound.
+pub fn unbounded(layout: &Layout, values: &[f64]) -> Vec<u64> {
+    let units = layout.blocks.iter().flat_map(|b| std::iter::repeat_n(b.scale.unit(), b.block.len));
+    values.iter().zip(units).map(|(x, unit)| fixed::to_ring((x / unit).round() as i64)).collect()
 }
 
 #[cfg(test)]

@@ -35,7 +35,7 @@ pub(crate) fn plan_of(columns: Vec<Column>, algorithm: Algorithm, k: u32, noise:
 /// The same plan with this noise.
 pub(crate) fn noisy(work: PlanSpec, noise: Option<Noise>) -> PlanSpec {
     let recipe = Recipe { noise, ..work.recipe.clone() };
-    PlanSpec { recipe, step_bits: noise.map(|_| 20), ..work }
+    PlanSpec { recipe, ..work }
 }
 
 /// Columns of the unit interval.

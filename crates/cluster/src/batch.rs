@@ -1,7 +1,10 @@
 //! Several questions put at once: every K of a sweep, every restart. The vector is the concatenation of theirs.
 
+use std::sync::Arc;
+
 use serde::{Deserialize, Serialize};
 
+use crate::guard::{self, WHOLE};
 use crate::kernel::{Form, Step, Sums};
 use crate::query::{Block, Per, Query};
 use crate::{Domain, Error, Prepared, Transform};
@@ -84,6 +87,12 @@ impl Batch {
         Ok(())
     }
 
+    /// The rows in the units of the questions, which fit them.
+    fn moved(&self, rows: &Prepared) -> Result<Option<Arc<Prepared>>, Error> {
+        self.check(rows.domain())?;
+        self.transform.as_ref().map(|transform| rows.transformed(transform)).transpose()
+    }
+
     /// What one site contributes to each question in turn, with the blocks of its layout. `form` says in which form from these.
     /// Questions that one pass over the rows answers are answered together.
     fn each(
@@ -92,15 +101,8 @@ impl Batch {
         mut form: impl FnMut(&[Block], u64) -> Result<Form, Error>,
         mut take: impl FnMut(&[Block], Sums<'_>) -> Result<(), Error>,
     ) -> Result<(), Error> {
-        self.check(rows.domain())?;
-        let moved;
-        let rows = match &self.transform {
-            None => rows,
-            Some(transform) => {
-                moved = rows.transformed(transform)?;
-                &*moved
-            }
-        };
+        let moved = self.moved(rows)?;
+        let rows = moved.as_deref().unwrap_or(rows);
         let mut left = self.queries.as_slice();
         while !left.is_empty() {
             let (queries, rest) = left.split_at(Query::together(left));
@@ -165,13 +167,48 @@ const MOST_STEPS: f64 = (1u64 << 51) as f64;
 /// Steps that all rows of a site may have in one entry.
 const MOST_IN_ALL: f64 = (1u64 << 63) as f64;
 
-/// As [`answer`], in whole steps: every row's contribution is rounded to the step of its entry, and what is rounded is
-/// added as integers (specification, SUM-1). `steps` are those of the blocks of [`Batch::layout`], in their order.
+/// How the entries of an answer are whole numbers.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Steps {
+    /// Every row's contribution is rounded to the step of its entry (specification, SUM-1). These are the steps of the blocks of
+    /// [`Batch::layout`], in their order.
+    Exact(Vec<Step>),
+    /// Every row's vector is bounded (specification, NOI-6): a factor for each entry.
+    Guarded(Vec<f64>),
+}
+
+/// As [`answer`], in whole numbers, which are added as integers.
 ///
 /// # Errors
 /// As [`answer`]; [`Error::TooFine`] where a row could have 2^51 steps or all rows 2^63, which the steps of a plan never allow;
-/// [`Error::Steps`] where they are not those of as many blocks and entries.
-pub fn words(batch: &Batch, rows: &Prepared, steps: &[Step]) -> Result<Vec<i64>, Error> {
+/// [`Error::Steps`] where they are not those of as many blocks and entries, or rows cannot be bounded for the question.
+pub fn words(batch: &Batch, rows: &Prepared, steps: &Steps) -> Result<Vec<i64>, Error> {
+    match steps {
+        Steps::Exact(steps) => exact_words(batch, rows, steps),
+        Steps::Guarded(factors) => guarded_words(batch, rows, factors),
+    }
+}
+
+fn guarded_words(batch: &Batch, rows: &Prepared, factors: &[f64]) -> Result<Vec<i64>, Error> {
+    if batch.layout(rows.domain())?.iter().map(|block| block.len).sum::<usize>() != factors.len() {
+        return Err(Error::Steps);
+    }
+    let moved = batch.moved(rows)?;
+    let rows = moved.as_deref().unwrap_or(rows);
+    if let [Query::Missing(_)] = batch.queries.as_slice() {
+        // One row adds as much for every value that it lacks.
+        let each = factors.iter().map(|factor| (factor * f64::from(WHOLE)) as i64);
+        let counts = rows.missing().iter().map(|count| *count as i64).chain(std::iter::repeat(0));
+        return Ok(each.zip(counts).map(|(each, count)| each * count).collect());
+    }
+    let held: Vec<_> = batch.queries.iter().map(|query| query.held(rows.domain())).collect();
+    let asked = batch.queries.iter().zip(&held).map(|(query, held)| query.of_row(rows.domain(), held));
+    let questions = asked.collect::<Option<Vec<_>>>().ok_or(Error::Steps)?;
+    Ok(guard::sum(rows.packed(), &questions, factors, veilsum_contributions::add))
+}
+
+fn exact_words(batch: &Batch, rows: &Prepared, steps: &[Step]) -> Result<Vec<i64>, Error> {
     let (mut words, mut rest) = (Vec::new(), steps);
     let form = |blocks: &[Block], rows: u64| {
         let (own, next) = rest.split_at_checked(blocks.len()).ok_or(Error::Steps)?;

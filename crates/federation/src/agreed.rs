@@ -121,7 +121,7 @@ pub fn prove(roster: &Roster, terms: &Terms, work: &PlanSpec) -> Result<(), Fail
     {
         return Err(Failure::input(
             format!("a run costs a site {spent}, and the plan's price is {}", noise.price()),
-            "make the plan again with another step_bits",
+            "this is a defect, please report it",
         ));
     }
     let operations = work.recipe.most_operations(terms.max_rows, domain.columns());

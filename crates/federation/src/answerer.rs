@@ -1,6 +1,6 @@
 //! Where a site's answers come from: rows in memory, or rows in Spark.
 
-use veilsum_cluster::{Batch, Domain, Prepared, SumStep, words};
+use veilsum_cluster::{Batch, Domain, Prepared, Steps, words};
 pub use veilsum_proto::suite::Hash;
 use veilsum_proto::suite::{self, LongHash};
 
@@ -20,12 +20,11 @@ pub trait Answerer: Send + Sync {
     /// the rows could test the guess against it.
     fn digest(&self) -> Hash;
 
-    /// The words of an answer: for every entry of the batch's layout the rows' contributions in whole steps ([SUM-1]). `steps` are
-    /// those of the layout's blocks.
+    /// The words of an answer: for every entry of the batch's layout the rows' contributions in whole numbers ([SUM-1], [NOI-6]).
     ///
     /// # Errors
     /// What is wrong with the question or the rows, or fails in the place where they are.
-    fn words(&self, batch: &Batch, steps: &[SumStep]) -> Result<Vec<i64>, Failure>;
+    fn words(&self, batch: &Batch, steps: &Steps) -> Result<Vec<i64>, Failure>;
 }
 
 /// Rows that do not answer a question.
@@ -57,7 +56,7 @@ impl Answerer for Prepared {
         digest.finish()
     }
 
-    fn words(&self, batch: &Batch, steps: &[SumStep]) -> Result<Vec<i64>, Failure> {
+    fn words(&self, batch: &Batch, steps: &Steps) -> Result<Vec<i64>, Failure> {
         words(batch, self, steps).map_err(misfit)
     }
 }

@@ -16,7 +16,7 @@ use crate::error::Failure;
 use crate::{
     agreed::{Federation, covers_at_least, questions},
     columns,
-    question::{Question, ScaledBlock},
+    question::{Question, Scaled, ScaledBlock},
 };
 
 /// Below so many fraction bits the rounding of rows may show in clusters of little weight.
@@ -90,8 +90,8 @@ pub struct BlockCost {
     pub name: &'static str,
     /// How many there are.
     pub entries: usize,
-    /// Fractional bits.
-    pub fraction_bits: i32,
+    /// What one in a total stands for, working units.
+    pub unit: f64,
     /// Largest absolute value of an entry at one site with `max_rows` rows.
     #[serde(rename = "largest_per_site")]
     pub largest: f64,
@@ -160,16 +160,14 @@ impl Cost {
                 let blocks = layout.blocks.iter().map(|b| BlockCost {
                     name: b.block.name,
                     entries: b.block.len,
-                    fraction_bits: b.scale.fraction_bits,
+                    unit: b.scale.unit(),
                     largest: match b.block.per {
                         Per::Row => b.block.bound * terms.max_rows as f64,
                         Per::Site => b.block.bound,
                     },
                     // A count is whole numbers, and those are exact.
                     rounding: if counted { 0.0 } else { rounding_of(b, n, terms.max_rows) },
-                    noise: b
-                        .noise
-                        .map(|share| share.deviation as f64 * 2f64.powi(-b.scale.fraction_bits) * (n as f64).sqrt()),
+                    noise: layout.noise.map(|priced| priced.deviation as f64 * b.scale.unit() * (n as f64).sqrt()),
                 });
                 // Towards the intermediary a site always releases against a certificate ([UNM-1]).
                 let frames =
@@ -318,7 +316,7 @@ impl Cost {
                 q.name, q.asked_by, q.words, q.round_bytes
             );
             for b in &q.blocks {
-                text += &format!("  {:<20}entries: {}, fractional bits: {}, ", b.name, b.entries, b.fraction_bits);
+                text += &format!("  {:<20}entries: {}, step: {:.1e}, ", b.name, b.entries, b.unit);
                 text += &if let Some(noise) = b.noise {
                     format!("total noisy, standard deviation {noise:.3}\n")
                 } else if b.rounding == 0.0 {
@@ -403,7 +401,7 @@ fn merged(blocks: impl Iterator<Item = BlockCost>) -> Vec<BlockCost> {
             None => all.push(block),
             Some(known) => {
                 known.entries += block.entries;
-                known.fraction_bits = known.fraction_bits.min(block.fraction_bits);
+                known.unit = known.unit.max(block.unit);
                 known.largest = known.largest.max(block.largest);
                 known.rounding = known.rounding.max(block.rounding);
                 known.noise = known.noise.zip(block.noise).map(|(a, b)| a.max(b));
@@ -446,12 +444,18 @@ fn warn_method(federation: &Federation) -> Vec<String> {
 }
 
 /// By how much an entry of a total may differ from the exact sum at most: half a step for every row ([SUM-1]), or for every site what
-/// it adds as a whole, and half a step of the total for every site where that is coarser ([FIX-4]).
+/// it adds as a whole, and half a step of the total for every site where that is coarser ([FIX-4]); before noise a step for every row.
 fn rounding_of(b: &ScaledBlock, sites: usize, max_rows: u64) -> f64 {
     let half = |bits: i32| 2f64.powi(-bits - 1);
     let rows = if b.block.per == Per::Row { max_rows as f64 } else { 1.0 };
-    let coarser = if b.scale.fraction_bits < b.summed_bits { half(b.scale.fraction_bits) } else { 0.0 };
-    sites as f64 * (rows * half(b.summed_bits) + coarser)
+    let each = match b.scale {
+        Scaled::Noisy { .. } => rows * b.scale.unit(),
+        Scaled::Exact { scale, summed_bits } if scale.fraction_bits < summed_bits => {
+            rows * half(summed_bits) + half(scale.fraction_bits)
+        }
+        Scaled::Exact { summed_bits, .. } => rows * half(summed_bits),
+    };
+    sites as f64 * each
 }
 
 #[cfg(test)]
@@ -514,8 +518,8 @@ mod tests {
             let change = |terms: &mut Terms, work: &mut crate::plan::PlanSpec| {
                 terms.sites = sites;
                 if sites == Sites::Any {
-                    (work.recipe.noise, work.out_of_box, work.step_bits) =
-                        (Some(Noise::usual(0.2, 200).from_anywhere()), OutOfBox::Clip, Some(20));
+                    (work.recipe.noise, work.out_of_box) =
+                        (Some(Noise::usual(0.2, 200).from_anywhere()), OutOfBox::Clip);
                     work.recipe.algorithm = veilsum_cluster::Algorithm::Fcm { m: 2.0, epsilon: 0.0, max_rounds: 8 };
                     terms.min_cohort = 4;
                 }

@@ -87,7 +87,7 @@ mod tests {
         work.out_of_box = OutOfBox::Clip;
         work.recipe.algorithm = Algorithm::Fcm { m: 2.0, epsilon: 0.0, max_rounds: 8 };
         work.recipe.seeding = Seeding::Candidates(Candidates::usual(1));
-        (work.step_bits, work.recipe.noise) = (Some(20), Some(Noise::usual(0.5, 1000)));
+        work.recipe.noise = Some(Noise::usual(0.5, 1000));
         let told = Forecast::of(&work, 100, 3).unwrap();
         let shifts: u64 = told.parts.iter().filter(|(name, ..)| *name == "shifts").map(|(_, most, _)| most).sum();
         assert_eq!(shifts, u64::from(work.recipe.seeding_questions()) - 1 + 8, "{:?}", told.parts);

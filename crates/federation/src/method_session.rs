@@ -338,7 +338,7 @@ fn rows_shown(question: &Question, layout: &Layout, values: &[u64], sites: usize
             let next = at + b.block.len;
             if b.block.name == shown.block {
                 sum += totals.values[at..next].iter().sum::<f64>();
-                slack += b.block.len as f64 * form.sites as f64 * 0.5f64.powi(b.scale.fraction_bits);
+                slack += b.block.len as f64 * form.sites as f64 * b.scale.unit();
             }
             at = next;
         }

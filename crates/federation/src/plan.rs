@@ -70,8 +70,6 @@ const STEP_BITS: std::ops::RangeInclusive<u8> = 8..=62;
 
 /// The coarsest step where the intermediary judges.
 const COARSEST_JUDGED: u8 = 16;
-/// The finest step of a plan with noise.
-const MOST_NOISY_BITS: u8 = 32;
 
 /// Columns a plan may name.
 const MAX_COLUMNS: usize = 4_096;
@@ -293,8 +291,8 @@ impl PlanSpec {
             return Ok(());
         }
         let refuse = |what: &str| Err(invalid(format!("under noise {what}")));
-        if self.step_bits.is_none_or(|bits| bits > MOST_NOISY_BITS) {
-            return refuse("totals have steps that noise can be a whole number of: step_bits 8 to 32 (usually 20)");
+        if self.step_bits.is_some() {
+            return refuse("totals have steps of their own: leave step_bits out");
         }
         if self.out_of_box != OutOfBox::Clip {
             return refuse(

@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 /// What a method asks at a time: the content of a [`Question`].
 pub use veilsum_cluster::Batch;
 use veilsum_cluster::{
-    Block, Centres, Domain, Per, Query, Statistic, SumStep, Totals,
+    Block, Centres, Domain, Per, Query, Steps, SumStep, Totals,
     privacy::{Level, Levels},
 };
 use veilsum_proto::{
@@ -21,10 +21,8 @@ use veilsum_proto::{
 #[cfg(test)]
 mod neighbour_tests;
 mod noisy;
-mod share;
 
-pub use share::Share;
-use share::{head_room, power, share_of};
+pub use noisy::Priced;
 
 use crate::{
     answerer::{Answerer, misfit},
@@ -109,12 +107,37 @@ pub struct ScaledBlock {
     /// The meaning and length of the entries.
     pub block: Block,
     /// How they travel.
-    pub scale: Scale,
-    /// Fractional bits of the finest step of 64 bits, in which the rows of a site are added up ([SUM-1]); `scale` has as many, or
-    /// fewer where the plan says so ([FIX-4]).
-    pub summed_bits: i32,
-    /// A site's share of the noise, where the plan has any.
-    pub noise: Option<Share>,
+    pub scale: Scaled,
+}
+
+/// What one in a total stands for.
+#[derive(Clone, Copy, Debug)]
+pub enum Scaled {
+    /// A step that is a power of two.
+    Exact {
+        /// The step of the total, and the largest entry of a site.
+        scale: Scale,
+        /// Fractional bits of the finest step of 64 bits, in which the rows of a site are added up ([SUM-1]); `scale` has as many, or
+        /// fewer where the plan says so ([FIX-4]).
+        summed_bits: i32,
+    },
+    /// A part of what a row adds at most ([NOI-6]).
+    Noisy {
+        /// By so much an entry of a row is multiplied before it is cut to whole numbers of [`WHOLE`](veilsum_cluster::WHOLE).
+        factor: f64,
+        /// What an entry of 1 then adds.
+        one: f64,
+    },
+}
+
+impl Scaled {
+    /// One in a total, in working units.
+    pub fn unit(&self) -> f64 {
+        match self {
+            Self::Exact { scale, .. } => power(-scale.fraction_bits),
+            Self::Noisy { one, .. } => one.recip(),
+        }
+    }
 }
 
 /// The layout of an answer: what each word means and how it is scaled.
@@ -122,6 +145,13 @@ pub struct ScaledBlock {
 pub struct Layout {
     /// The blocks in order.
     pub blocks: Vec<ScaledBlock>,
+    /// What the whole vector costs, and its noise, where the plan has any.
+    pub noise: Option<Priced>,
+}
+
+/// A power of two.
+fn power(e: i32) -> f64 {
+    2f64.powi(e)
 }
 
 impl Question {
@@ -209,31 +239,26 @@ impl Layout {
     }
 
     fn of(blocks: Vec<Block>, form: &SumBounds, levels: Option<&[Level]>) -> Result<Layout, Error> {
-        if form.noise.is_some() && levels.is_none_or(|levels| levels.len() != blocks.len()) {
-            return Err(unusable("the plan has noise, and not every block is accounted for", Rule::Noi5));
-        }
-        let scaled = |(i, block): (usize, Block)| {
-            // What a whole site adds is bounded like what one row adds to a sum over one row a site.
-            let rows = if block.per == Per::Site { 1 } else { form.max_rows };
-            let bound_exp = exponent(block.bound);
-            let share = form.noise.zip(levels.and_then(|levels| levels.get(i)));
-            let room = share.map_or(0, |(_, level)| head_room(level, power(i32::from(bound_exp))));
-            let finest = fixed::scale(form.sites, rows.saturating_add(room), bound_exp)?;
-            let scale = form.step_bits.map_or(finest, |bits| finest.capped(bound_exp, bits));
-            let noise =
-                share.map(|(of, level)| share_of(level, &block, &scale, of.noise(), form.max_rows)).transpose()?;
-            Ok(ScaledBlock { block, scale, summed_bits: finest.fraction_bits, noise })
-        };
-        let blocks: Vec<ScaledBlock> = blocks.into_iter().enumerate().map(scaled).collect::<Result<_, Error>>()?;
         let lengths: Vec<fixed::Block> = blocks
             .iter()
-            .map(|b| fixed::Block {
-                len: u32::try_from(b.block.len).unwrap_or(u32::MAX),
-                bound_exp: exponent(b.block.bound),
+            .map(|block| fixed::Block {
+                len: u32::try_from(block.len).unwrap_or(u32::MAX),
+                bound_exp: exponent(block.bound),
             })
             .collect();
         fixed::words(&lengths)?;
-        Ok(Layout { blocks })
+        if let Some(noise) = &form.noise {
+            return Layout::noisy(blocks, form, noise, levels.unwrap_or_default());
+        }
+        let scaled = |block: Block| {
+            // What a whole site adds is bounded like what one row adds to a sum over one row a site.
+            let rows = if block.per == Per::Site { 1 } else { form.max_rows };
+            let bound_exp = exponent(block.bound);
+            let finest = fixed::scale(form.sites, rows, bound_exp)?;
+            let scale = form.step_bits.map_or(finest, |bits| finest.capped(bound_exp, bits));
+            Ok(ScaledBlock { block, scale: Scaled::Exact { scale, summed_bits: finest.fraction_bits } })
+        };
+        Ok(Layout { blocks: blocks.into_iter().map(scaled).collect::<Result<_, Error>>()?, noise: None })
     }
 
     /// The layout of a judged question: that of its stand-in, whose bounds do not tell where the centres are.
@@ -266,27 +291,47 @@ impl Layout {
         self.blocks.iter().map(|b| b.block.len).sum()
     }
 
-    /// The steps of the blocks, in which a site's rows are added up ([SUM-1]).
-    pub fn steps(&self) -> Vec<SumStep> {
-        self.blocks.iter().map(|b| SumStep { len: b.block.len, fraction_bits: b.summed_bits }).collect()
+    /// How a site's rows are added up ([SUM-1], [NOI-6]).
+    pub fn steps(&self) -> Steps {
+        match self.noise {
+            None => Steps::Exact(self.exact().map(|(len, _, fraction_bits)| SumStep { len, fraction_bits }).collect()),
+            Some(_) => Steps::Guarded(self.factors().collect()),
+        }
     }
 
-    /// A site's words as they are masked: in the plan's steps; `noisy` ones are moved to their bound in place of being refused.
+    /// Of exact blocks length, scale and the bits in which rows are added up.
+    fn exact(&self) -> impl Iterator<Item = (usize, Scale, i32)> {
+        self.blocks.iter().filter_map(|b| match b.scale {
+            Scaled::Exact { scale, summed_bits } => Some((b.block.len, scale, summed_bits)),
+            Scaled::Noisy { .. } => None,
+        })
+    }
+
+    /// Of blocks with noise the factor of every entry.
+    fn factors(&self) -> impl Iterator<Item = f64> {
+        let of = |b: &ScaledBlock| match b.scale {
+            Scaled::Exact { .. } => None,
+            Scaled::Noisy { factor, .. } => Some(std::iter::repeat_n(factor, b.block.len)),
+        };
+        self.blocks.iter().filter_map(of).flatten()
+    }
+
+    /// A site's words as they are masked: without noise in the plan's steps.
     ///
     /// # Errors
     /// [`Failure`] where one is larger than its bound.
-    fn checked(&self, words: &[i64], noisy: bool) -> Result<Vec<u64>, Failure> {
+    fn checked(&self, words: &[i64]) -> Result<Vec<u64>, Failure> {
         if words.len() != self.words() {
             return Err(Error::ApiMisuse("an answer of another length than its layout").into());
         }
+        if self.noise.is_some() {
+            return Ok(words.iter().map(|word| fixed::to_ring(*word)).collect());
+        }
         let (mut rest, mut out) = (words.iter(), Vec::with_capacity(words.len()));
-        for b in &self.blocks {
-            for word in rest.by_ref().take(b.block.len) {
-                let coarse = fixed::coarser(*word, (b.summed_bits - b.scale.fraction_bits).unsigned_abs());
-                let most = i64::try_from(b.scale.limit).unwrap_or(i64::MAX);
-                // [NOI-8]: no row ends a run; nobody's sums come here as long as the bounds hold.
-                let coarse = if noisy { coarse.clamp(-most, most) } else { coarse };
-                if coarse.unsigned_abs() > b.scale.limit {
+        for ((len, scale, summed_bits), b) in self.exact().zip(&self.blocks) {
+            for word in rest.by_ref().take(len) {
+                let coarse = fixed::coarser(*word, (summed_bits - scale.fraction_bits).unsigned_abs());
+                if coarse.unsigned_abs() > scale.limit {
                     return Err(over_bound(b.block.name));
                 }
                 out.push(fixed::to_ring(coarse));
@@ -295,28 +340,13 @@ impl Layout {
         Ok(out)
     }
 
-    /// A statistic in fixed point, every entry rounded once.
+    /// The words of a count of rows.
     ///
     /// # Errors
-    /// [`Failure`] where an entry is larger than its bound.
-    pub fn encode(&self, statistic: &Statistic) -> Result<Vec<u64>, Failure> {
-        let mut entries = statistic.values.iter();
-        let mut out = Vec::with_capacity(self.words());
-        for b in &self.blocks {
-            let factor = power(b.scale.fraction_bits);
-            for x in entries.by_ref().take(b.block.len) {
-                // Scaling by a power of two is exact; only the rounding to an integer loses anything.
-                let v = (x * factor).round_ties_even();
-                if v.is_nan() || v.abs() > b.scale.limit as f64 || v.abs() >= power(63) {
-                    return Err(over_bound(b.block.name));
-                }
-                out.push(fixed::to_ring(v as i64));
-            }
-        }
-        if out.len() != self.words() || entries.next().is_some() {
-            return Err(Error::ApiMisuse("a statistic of another length than its layout").into());
-        }
-        Ok(out)
+    /// [`Failure`] where they are more than the plan allows.
+    fn counted(&self, rows: u64) -> Result<Vec<u64>, Failure> {
+        let one = self.blocks.first().map(|b| b.scale.unit().recip() as u64);
+        one.and_then(|one| rows.checked_mul(one)).map(|word| vec![word]).ok_or_else(|| over_bound("rows"))
     }
 
     /// A total over `cohort` sites back in working units.
@@ -330,10 +360,14 @@ impl Layout {
         let mut words = values.iter();
         let mut out = Vec::with_capacity(values.len());
         for b in &self.blocks {
-            let unit = power(-b.scale.fraction_bits);
+            let unit = b.scale.unit();
+            let limit = match (b.scale, &self.noise) {
+                (Scaled::Exact { scale, .. }, _) => scale.limit,
+                (Scaled::Noisy { .. }, priced) => priced.map_or(0, |priced| priced.limit),
+            };
             for w in words.by_ref().take(b.block.len) {
                 let v = fixed::from_ring(*w);
-                if u128::from(v.unsigned_abs()) > u128::from(b.scale.limit) * cohort as u128 {
+                if u128::from(v.unsigned_abs()) > u128::from(limit) * cohort as u128 {
                     return Err(Failure::new(
                         Code::Peer,
                         format!(
@@ -408,9 +442,8 @@ pub fn contribute(question: &Question, rows: &dyn Answerer, terms: &Terms<'_>) -
     let batch = match question {
         Question::CountRows => {
             let layout = question.layout(rows.domain(), form)?;
-            let mut words = layout.encode(&Statistic { values: vec![rows.rows() as f64] })?;
-            layout.add_noise(&mut words, terms.noise)?;
-            return Ok(words);
+            let noise = layout.noise(terms.noise)?;
+            return Ok(added(noise, &layout.counted(rows.rows())?));
         }
         Question::Cluster(batch) | Question::Drawn { batch, .. } => batch,
         Question::Judge { .. } => terms.judged.ok_or(Error::ApiMisuse("nothing was laid before this site"))?,
@@ -422,9 +455,14 @@ pub fn contribute(question: &Question, rows: &dyn Answerer, terms: &Terms<'_>) -
     if !terms.drawn {
         return Ok(vec![0; layout.words()]);
     }
-    let mut words = layout.checked(&rows.words(batch, &layout.steps())?, form.noise.is_some())?;
-    layout.add_noise(&mut words, terms.noise)?;
-    Ok(words)
+    // Before a row is visited.
+    let noise = layout.noise(terms.noise)?;
+    Ok(added(noise, &layout.checked(&rows.words(batch, &layout.steps())?)?))
+}
+
+fn added(mut words: Vec<u64>, more: &[u64]) -> Vec<u64> {
+    words.iter_mut().zip(more).for_each(|(word, more)| *word = word.wrapping_add(*more));
+    words
 }
 
 #[cfg(test)]
@@ -517,17 +555,13 @@ pub(crate) mod tests {
         let fine = SumBounds::new(20, 150);
         let coarse = SumBounds { step_bits: Some(8), ..fine };
         let (fine, coarse) = (question.layout(&domain, &fine).unwrap(), question.layout(&domain, &coarse).unwrap());
-        assert!(coarse.blocks.iter().all(|b| b.scale.fraction_bits == 8 && b.scale.limit == 151 << 8));
-        assert!(coarse.steps().iter().zip(&fine.blocks).all(|(step, b)| step.fraction_bits == b.scale.fraction_bits));
-        let rounded =
-            coarse.checked(&[3 << 41, 1 << 41, (1 << 41) + 1, -(3 << 41), -(1 << 41), 5 << 42], false).unwrap();
+        assert!(coarse.exact().all(|(_, scale, _)| (scale.fraction_bits, scale.limit) == (8, 151 << 8)));
+        assert!(coarse.exact().zip(fine.exact()).all(|((_, _, summed), (_, scale, _))| summed == scale.fraction_bits));
+        let rounded = coarse.checked(&[3 << 41, 1 << 41, (1 << 41) + 1, -(3 << 41), -(1 << 41), 5 << 42]).unwrap();
         let far = [i64::MAX, i64::MIN, 0, 0, 0, 0];
-        assert!(coarse.checked(&far, false).unwrap_err().message.contains(coarse.blocks[0].block.name));
-        let moved = coarse.checked(&far, true).unwrap();
-        assert_eq!(moved.iter().map(|w| fixed::from_ring(*w)).collect::<Vec<_>>()[..2], [151 << 8, -(151 << 8)]);
+        assert!(coarse.checked(&far).unwrap_err().message.contains(coarse.blocks[0].block.name));
         assert_eq!(rounded.iter().map(|w| fixed::from_ring(*w)).collect::<Vec<_>>(), [2, 0, 1, -2, 0, 5]);
-        let words = coarse.encode(&Statistic { values: vec![0.3; 6] }).unwrap();
-        assert_eq!(coarse.decode(&words, 1, None).unwrap().values, [77.0 / 256.0; 6]);
+        assert_eq!(coarse.decode(&[77; 6], 1, None).unwrap().values, [77.0 / 256.0; 6]);
     }
 
     #[test]

@@ -9,7 +9,9 @@ use std::hint::black_box;
 
 use chacha20::ChaCha20Rng;
 use rand_core::SeedableRng;
-use veilsum_cluster::{Centres, Domain, Packed, Rows, Scaling, kernel};
+use veilsum_cluster::{
+    Batch, Centres, Domain, OutOfBox, Packed, Prepared, Query, Rows, Scaling, Steps, kernel, query::Shifts, words,
+};
 use veilsum_proto::{
     identity::Identity,
     message::{self, Kind},
@@ -40,11 +42,11 @@ const PATHS: [Path; 10] = [
         Box::new(move || drop(black_box(Packed::new(black_box(&rows)))))
     }),
     ("masking", || {
-        let (mut words, keys) = (words(0), keys());
+        let (mut words, keys) = (masked(0), keys());
         Box::new(move || api::mask_all(black_box(&mut words), &keys))
     }),
     ("commitment", || {
-        let words = words(0);
+        let words = masked(0);
         Box::new(move || _ = black_box(api::commit(black_box(&words))))
     }),
     ("opening", opening),
@@ -56,6 +58,35 @@ const PATHS: [Path; 10] = [
         Box::new(move || drop(black_box(api::dealt(threshold, black_box(&members), &mut random()))))
     }),
 ];
+
+/// Under noise a round is the same work wherever the rows lie; `.ci/counts` compares the places of each fuzzifier.
+const FUZZIFIERS: [(&str, Option<f64>); 3] = [("2", Some(2.0)), ("1.7", Some(1.7)), ("hard", None)];
+const PLACES: [&str; 5] = ["drawn", "centre", "between", "corner", "subnormal"];
+
+fn noisy_names() -> impl Iterator<Item = String> {
+    FUZZIFIERS.into_iter().flat_map(|(m, _)| PLACES.map(|place| format!("noisy-{m}/{place}")))
+}
+
+/// The sums of a round under noise over rows at one place.
+fn noisy(name: &str) -> Option<Box<dyn FnMut()>> {
+    let (m, place) = name.strip_prefix("noisy-")?.split_once('/')?;
+    let (_, m) = FUZZIFIERS.into_iter().find(|(name, _)| *name == m)?;
+    let centres = start(2, CLUSTERS);
+    let (first, second) = (centres.as_slice().get(..COLUMNS)?, centres.as_slice().get(COLUMNS..2 * COLUMNS)?);
+    let one = match place {
+        "centre" => first.to_vec(),
+        "between" => first.iter().zip(second).map(|(a, b)| f64::midpoint(*a, *b)).collect(),
+        "corner" => vec![1.0; COLUMNS],
+        "subnormal" => vec![1e-310; COLUMNS],
+        _ => Vec::new(),
+    };
+    let rows = if one.is_empty() { rows() } else { Rows::new(one.repeat(ROWS), COLUMNS).ok()? };
+    let domain = Domain::new(vec![0.0; COLUMNS], vec![1.0; COLUMNS], Scaling::Box).ok()?;
+    let site = Prepared::new(&rows, &domain, OutOfBox::Clip).ok()?;
+    let asked = Batch::from(Query::Shifts(Shifts { centres, m, middle: false, clip: 0.5, round: 0 }));
+    let steps = Steps::Guarded(vec![0.3; CLUSTERS * (COLUMNS + 1) + 1]);
+    Some(Box::new(move || drop(black_box(words(&asked, black_box(&site), &steps).expect("sums")))))
+}
 
 /// What valgrind counts. By its name, so it is a function of its own.
 #[inline(never)]
@@ -70,11 +101,11 @@ fn main() {
         None => {
             println!("# processor: {}", processor().join(" "));
             PATHS.iter().for_each(|(name, _)| println!("{name}"));
+            noisy_names().for_each(|name| println!("{name}"));
         }
         Some(asked) => {
-            let (_, path) =
-                PATHS.iter().find(|(name, _)| *name == asked).expect("a path that is listed without arguments");
-            let mut work = path();
+            let of_paths = || PATHS.iter().find(|(name, _)| *name == asked).map(|(_, path)| path());
+            let mut work = of_paths().or_else(|| noisy(&asked)).expect("a path that is listed without arguments");
             work();
             let turns: Option<usize> = std::env::args().nth(2).map(|turns| turns.parse().expect("a number of turns"));
             for _ in 0..turns.unwrap_or(1) {
@@ -135,14 +166,14 @@ fn keys() -> Vec<[u8; 32]> {
 }
 
 /// A site's masked vector: any words do.
-fn words(site: u16) -> Vec<u64> {
+fn masked(site: u16) -> Vec<u64> {
     let seed = u64::from(site) + 1;
     (0..WORDS as u64).map(|at| (at + seed).wrapping_mul(0x9e37_79b9_7f4a_7c15).rotate_left(17)).collect()
 }
 
 /// What a site does with an opened round: the sums are those of the inputs, each of which was signed, and the masks come off.
 fn opening() -> Box<dyn FnMut()> {
-    let inputs: Vec<Vec<u64>> = (0..SITES).map(words).collect();
+    let inputs: Vec<Vec<u64>> = (0..SITES).map(masked).collect();
     let commitments: Vec<_> = inputs.iter().map(|words| api::commit(words)).collect();
     let sum = |at: usize| inputs.iter().map(|words| u128::from(words[at])).sum::<u128>();
     let (low, high): (Vec<u64>, Vec<u16>) = (0..WORDS).map(sum).map(|sum| (sum as u64, (sum >> 64) as u16)).unzip();
@@ -182,7 +213,7 @@ fn deck_pair() -> Box<dyn FnMut()> {
 /// A frame of 170 numbers, signed, taken apart and checked.
 fn frame() -> Box<dyn FnMut()> {
     let (identity, session, context) = (Identity::from_seed(&[3; 32]), digest(1), digest(2));
-    let (key, sent) = (identity.public(), words(0)[..170].to_vec());
+    let (key, sent) = (identity.public(), masked(0)[..170].to_vec());
     Box::new(move || {
         let bytes = message::frame(&identity, &session, Kind::Ask, &context, black_box(&sent));
         let read: Vec<u64> = message::open(&bytes, &session, &key, "nobody", Kind::Ask).expect("a frame");

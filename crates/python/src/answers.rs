@@ -7,8 +7,8 @@ use numpy::{PyArray1, PyReadonlyArray2, PyUntypedArrayMethods};
 use pyo3::{exceptions::PyValueError, prelude::*};
 use serde::{Deserialize, Serialize};
 use twox_hash::XxHash3_128;
-use veilsum_cluster::{Batch, Prepared, SumStep};
-use veilsum_federation::{plan::PlanSpec, question::Layout as Steps};
+use veilsum_cluster::{Batch, Prepared, Steps};
+use veilsum_federation::{plan::PlanSpec, question};
 use veilsum_node::{
     documents::{self, RowsFrom},
     error::Failure,
@@ -21,15 +21,7 @@ use crate::{failure::raised, parties::Planned, rows::slice};
 pub(crate) struct Layout {
     /// The method part of the plan.
     pub(crate) work: PlanSpec,
-    pub(crate) blocks: Vec<Block>,
-}
-
-/// A stretch of words, each of which counts steps of 2^-`fraction_bits`.
-#[derive(Serialize, Deserialize)]
-pub(crate) struct Block {
-    pub(crate) name: String,
-    pub(crate) len: usize,
-    pub(crate) fraction_bits: i32,
+    pub(crate) steps: Steps,
 }
 
 fn read<'a, T: Deserialize<'a>>(what: &str, text: &'a str) -> PyResult<T> {
@@ -45,14 +37,11 @@ fn refused(e: impl std::fmt::Display) -> Failure {
 pub(crate) fn layout(planned: &Planned, question: &str) -> PyResult<String> {
     let (federation, batch): (_, Batch) = (&planned.0, read("question", question)?);
     let work = PlanSpec::clone(&federation.work);
-    let steps = || -> Result<Steps, Failure> { Ok(Steps::of_batch(&batch, &work.domain()?, &federation.form()?)?) };
-    let of = |b: veilsum_federation::question::ScaledBlock| Block {
-        name: b.block.name.to_owned(),
-        len: b.block.len,
-        fraction_bits: b.summed_bits,
+    let steps = || -> Result<Steps, Failure> {
+        Ok(question::Layout::of_batch(&batch, &work.domain()?, &federation.form()?)?.steps())
     };
-    let blocks = steps().map_err(raised)?.blocks.into_iter().map(of).collect();
-    serde_json::to_string(&Layout { work, blocks }).map_err(|e| PyValueError::new_err(e.to_string()))
+    let steps = steps().map_err(raised)?;
+    serde_json::to_string(&Layout { work, steps }).map_err(|e| PyValueError::new_err(e.to_string()))
 }
 
 /// What a part says of its rows: their words (none where nothing is asked), how many they are, how many could not be used, and a digest of
@@ -77,10 +66,8 @@ pub(crate) fn answer<'py>(
         if columns != domain.columns() {
             return Err(refused(format!("rows of {columns} columns, where the plan has {}", domain.columns())));
         }
-        let steps: Vec<SumStep> =
-            layout.blocks.iter().map(|b| SumStep { len: b.len, fraction_bits: b.fraction_bits }).collect();
         let (rows, bad) = Prepared::usable(values, columns, &domain, layout.work.out_of_box)?;
-        let words = batch.map_or(Ok(Vec::new()), |batch| veilsum_cluster::words(&batch, &rows, &steps));
+        let words = batch.map_or(Ok(Vec::new()), |batch| veilsum_cluster::words(&batch, &rows, &layout.steps));
         Ok((words.map_err(refused)?, rows.len() as u64, bad as u64, digest(values, &layout.work.names())))
     });
     let (words, used, bad, digest) = done.map_err(raised)?;
@@ -114,7 +101,7 @@ pub(crate) fn of_file<'py>(
     let (federation, batch): (_, Batch) = (&planned.0, read("question", question)?);
     let done = py.detach(|| -> Result<_, Failure> {
         let rows = documents::load_rows(federation, &RowsFrom::file(data))?.rows;
-        let steps = Steps::of_batch(&batch, &federation.work.domain()?, &federation.form()?)?.steps();
+        let steps = question::Layout::of_batch(&batch, &federation.work.domain()?, &federation.form()?)?.steps();
         rows.words(&batch, &steps).map_err(refused)
     });
     Ok(PyArray1::from_vec(py, done.map_err(raised)?))

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use numpy::{PyReadonlyArray1, PyReadonlyArray2};
 use pyo3::prelude::*;
-use veilsum_cluster::{Batch, Domain, SumStep, privacy::Unit};
+use veilsum_cluster::{Batch, Domain, Steps, privacy::Unit};
 use veilsum_federation::{
     agreed,
     answerer::{Answerer, Hash},
@@ -17,11 +17,7 @@ use veilsum_node::{
 };
 use veilsum_proto::suite;
 
-use crate::{
-    answers::{Block, Layout},
-    parties::Planned,
-    rows::slice,
-};
+use crate::{answers::Layout, parties::Planned, rows::slice};
 
 /// What `rows(planned)` hands over: an array, n x d, or an object that has rows elsewhere (`veilsum.spark.Frame`).
 pub(crate) fn handed(rows: Py<PyAny>) -> Handed {
@@ -107,9 +103,8 @@ impl Answerer for Elsewhere {
         self.digest
     }
 
-    fn words(&self, batch: &Batch, steps: &[SumStep]) -> Result<Vec<i64>, Failure> {
-        let of = |step: &SumStep| Block { name: String::new(), len: step.len, fraction_bits: step.fraction_bits };
-        let layout = Layout { work: PlanSpec::clone(&self.federation.work), blocks: steps.iter().map(of).collect() };
+    fn words(&self, batch: &Batch, steps: &Steps) -> Result<Vec<i64>, Failure> {
+        let layout = Layout { work: PlanSpec::clone(&self.federation.work), steps: steps.clone() };
         let text = |e: serde_json::Error| Failure::defect(e);
         let asked = (serde_json::to_string(batch).map_err(text)?, serde_json::to_string(&layout).map_err(text)?);
         Python::attach(|py| -> PyResult<Vec<i64>> {

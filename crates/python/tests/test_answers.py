@@ -47,7 +47,7 @@ def test_words_are_those_of_the_definition():
     u[0] = [1, 0]
     weights = u * u
     entries = [weights[:, k] * w[:, j] for k in range(2) for j in range(2)] + [weights[:, k] for k in range(2)]
-    bits = [block["fraction_bits"] for block in layout["blocks"] for _ in range(block["len"])]
+    bits = [block["fraction_bits"] for block in layout["steps"]["exact"] for _ in range(block["len"])]
     expected = [int(np.rint(g * 2.0**f).astype(np.int64).sum()) for g, f in zip(entries, bits)]
     assert questions.answer(question, layout, rows).tolist() == expected
 
@@ -91,7 +91,7 @@ def test_questions_and_layouts_that_do_not_fit(asked):
         with pytest.raises(ValueError):
             questions.answer(broken, layout, rows)
     with pytest.raises(ValueError):
-        questions.answer(question, {**layout, "blocks": layout["blocks"][:1]}, rows)
+        questions.answer(question, {**layout, "steps": {"exact": layout["steps"]["exact"][:1]}}, rows)
     with pytest.raises(ValueError):
         questions.answer(questions.fuzzy_sums(np.zeros((2, 3))), layout, rows)
     with pytest.raises(errors.InputError, match="no column 'ward'"):
@@ -131,7 +131,7 @@ def test_the_digest_goes_by_names_and_rows(asked):
     def digest(columns, rows):
         federation = veilsum.Federation.of({name: (-9.0, 9.0) for name in columns}, sites=["a", "b", "c"], k=2, exact=True)
         layout = questions.layout(federation, questions.fuzzy_sums(np.zeros((2, len(columns)))))
-        return _core.answer(None, json.dumps({**layout, "blocks": []}), np.array(rows, float))[3]
+        return _core.answer(None, json.dumps({**layout, "steps": {"exact": []}}), np.array(rows, float))[3]
 
     rows = [[1, 0, 5], [0, 1, 7], [0, 0, 8.5]]
     known = digest("xyz", rows)

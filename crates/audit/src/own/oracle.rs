@@ -48,7 +48,8 @@ fn proposed(work: &PlanSpec, stream: &mut Stream) -> PlanSpec {
     };
     let seeding = veilsum_cluster::method::Seeding::Uniform { seed: stream.below(1 << 40) };
     let recipe = Recipe { noise, ..Recipe::plain(algorithm, k, seeding) };
-    PlanSpec { recipe, out_of_box: OutOfBox::Clip, step_bits: Some(12 + stream.below(20) as u8), ..work.clone() }
+    let step_bits = recipe.noise.is_none().then(|| 12 + stream.below(20) as u8);
+    PlanSpec { recipe, out_of_box: OutOfBox::Clip, step_bits, ..work.clone() }
 }
 
 /// Of how many plans the site was asked, how many it takes, and how many of its answers are others without the row.

@@ -88,8 +88,8 @@ impl Asked {
             .blocks
             .iter()
             .flat_map(|b| {
-                let step = 0.5f64.powi(b.scale.fraction_bits);
-                let noise = b.noise.map(|share| share.deviation as f64 * step * (HONEST as f64).sqrt());
+                let step = b.scale.unit();
+                let noise = released.noise.map(|priced| priced.deviation as f64 * step * (HONEST as f64).sqrt());
                 let rounded = (ROUNDING * b.block.bound).max(rounding * step);
                 std::iter::repeat_n(noise.unwrap_or(rounded), b.block.len)
             })

@@ -39,7 +39,7 @@ use plan::{BLOCK, Chunk, Plan, STEP, Set};
 pub use sums::Step;
 pub(crate) use sums::{Form, Sums};
 use tiles::{AsDoubles, AsSteps, Totals, Words, add_values, distances};
-pub(crate) use validity::{each_row, over_rows, validation_form, validity_sums};
+pub(crate) use validity::{contributions, validation_form, validity_sums};
 use weights::{general_weights, quadratic_weights};
 
 /// The sums of one round of fuzzy c-means over some rows, working units.

@@ -4,7 +4,7 @@
 //! computed which part of it (specification, SUM-1). Doubles are for whoever has all rows in one place and no plan.
 
 /// The step of one block of an answer: its entries are whole numbers of 2^-`fraction_bits`.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 pub struct Step {
     /// Entries of the block.
     pub len: usize,

@@ -1,6 +1,7 @@
 //! The sums behind the validity indices, and sums over single rows for questions that are asked a few times in a run.
 
 use rayon::prelude::*;
+use veilsum_contributions::Question;
 
 use super::plan::{CHUNK_ROWS, WAVE};
 use super::sums::{Form, Sums};
@@ -11,29 +12,13 @@ use crate::{Centres, Error, Packed};
 /// Entries of partial sums that are held at once, beside those of one chunk: 32 MiB.
 const HELD: usize = 1 << 22;
 
-/// Adds up what `add(x, sums)` adds for every row, `x` being its d coordinates: in parallel, but in a fixed order.
-pub(crate) fn over_rows<'f>(
-    rows: &Packed,
-    form: &'f Form,
-    width: usize,
-    add: impl Fn(&[f64], &mut Sums<'f>) + Sync,
-) -> Sums<'f> {
-    over_parts(rows, form, width, |first, last, sums| each_of(rows, first..last, |x| add(x, sums)))
-}
-
-/// The same where a row contributes to most entries: `add(x, own)` adds to entries that are 0, and what it made of them is the
-/// row's contribution.
-pub(crate) fn each_row<'f>(
-    rows: &Packed,
-    form: &'f Form,
-    width: usize,
-    add: impl Fn(&[f64], &mut [f64]) + Sync,
-) -> Sums<'f> {
-    over_parts(rows, form, width, |first, last, sums| {
-        let mut own = vec![0.0; width];
+/// The sum of what every row says to a question: in parallel, but in a fixed order.
+pub(crate) fn contributions<'f>(rows: &Packed, form: &'f Form, question: &Question<'_>) -> Sums<'f> {
+    over_parts(rows, form, question.width(), |first, last, sums| {
+        let (mut own, mut scratch) = (vec![0.0; question.width()], vec![0.0; question.scratch()]);
         each_of(rows, first..last, |x| {
             own.fill(0.0);
-            add(x, &mut own);
+            veilsum_contributions::add(question, x, &mut scratch, &mut own);
             sums.add_all(0, own.iter().copied());
         });
     })

@@ -20,6 +20,8 @@ pub use forecast::{Forecast, MOSTLY, USEFUL, forecast};
 
 use std::collections::HashSet;
 
+use veilsum_contributions::Question;
+
 use cloud::{Cloud, POINTS, POINTS_EACH, Shape};
 
 use super::dp::{Noisy, spread};
@@ -113,8 +115,14 @@ impl<'a> Mechanism<'a> {
     }
 
     fn shifts(&self, cloud: &Cloud, shifts: &Shifts) -> Vec<f64> {
-        let (k, d, references) = (shifts.centres.k(), shifts.centres.columns(), shifts.references(self.domain));
-        Self::sum(cloud, d, Shifts::width(k, d), |x, sums| shifts.add_row(x, &references, sums))
+        let references = shifts.references(self.domain);
+        Self::asked(cloud, shifts.centres.columns(), &shifts.of_row(&references))
+    }
+
+    /// The sum over the cloud of what its points in d columns say to a question.
+    fn asked(cloud: &Cloud, d: usize, question: &Question<'_>) -> Vec<f64> {
+        let mut scratch = vec![0.0; question.scratch()];
+        Self::sum(cloud, d, question.width(), |x, sums| veilsum_contributions::add(question, x, &mut scratch, sums))
     }
 
     /// Adds noise of the query's levels, where there is any.
@@ -176,7 +184,8 @@ impl<'a> Mechanism<'a> {
             let mut values = match &query {
                 Query::Margins(margins) => {
                     let histogram = margins.histogram(self.domain);
-                    Self::sum(cloud, d, histogram.width(), |x, sums| histogram.add_row(x, |at| sums[at] += 1.0))
+                    let question = Question::Bins { brackets: &histogram.of_row(), bins: histogram.bins };
+                    Self::asked(cloud, d, &question)
                 }
                 Query::Shifts(shifts) => self.shifts(cloud, shifts),
                 _ => return Err(Error::implausible("margins and sums are asked")),
@@ -334,7 +343,7 @@ impl<'a> Mechanism<'a> {
         loop {
             let query = preparing.ask();
             let Query::Moments(moments) = &query else { return Err(Error::implausible("moments are asked")) };
-            let mut values = Self::sum(cloud, d, 1 + d, |x, sums| moments.add_row(x, sums));
+            let mut values = Self::asked(cloud, d, &moments.of_row(d));
             self.add_noise(&query, &mut values, noise.as_deref_mut());
             if let Some((transform, _)) = preparing.take(&values, None)? {
                 return Ok(Some(transform));

@@ -8,14 +8,12 @@
 mod accountant;
 mod schedule;
 mod settle;
-mod summation;
 
 use serde::{Deserialize, Serialize};
 
 pub use accountant::{advantage, best_auc, epsilon, rho};
 pub use schedule::{Extent, Level, Levels};
 pub(crate) use settle::settled;
-pub use summation::slack;
 
 /// Two sites that collude with nobody make the planned noise, however many others add their shares ([NOI-3]).
 pub const HONEST: usize = 2;

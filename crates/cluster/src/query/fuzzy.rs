@@ -4,7 +4,7 @@ use serde::{Deserialize, Serialize};
 
 use super::family::{Block, Family, Sensitivity, ShowsRows, fuzzy_centres};
 use crate::kernel::{Form, Sums};
-use crate::scale::{farthest, reach};
+use crate::scale::reach;
 use crate::validity::{self, Geometry, Verdict};
 use crate::{Centres, Domain, Error, Prepared, kernel};
 
@@ -58,11 +58,6 @@ impl Family for FuzzySums {
 
     fn shows_rows(&self) -> Option<ShowsRows> {
         Some(ShowsRows { block: "weights", blocks: Some(2) })
-    }
-
-    /// The memberships of a row add up to 1, so their powers have a norm of at most 1.
-    fn sensitivity(&self, domain: &Domain) -> Option<Sensitivity> {
-        Some(Sensitivity::Blocks(vec![farthest(domain), 1.0]))
     }
 }
 

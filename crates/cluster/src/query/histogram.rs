@@ -1,6 +1,7 @@
 //! Row counts in bins of brackets: one round of the refinement that finds quantiles.
 
 use serde::{Deserialize, Serialize};
+use veilsum_contributions::Question;
 
 use super::family::{Block, Family, MAX_WORDS, Sensitivity};
 use crate::kernel::{Form, Sums};
@@ -24,28 +25,11 @@ impl Bracket {
     /// Lower edge of bin `bin` of `bins`, and for `bin = bins` the upper end. Sites and coordinator compute every edge by
     /// this expression, so that both mean the same bins to the last bit.
     pub fn edge(&self, bin: u32, bins: u32) -> f64 {
-        if bin >= bins {
-            return self.upper;
-        }
-        let along = (self.upper - self.lower) * (f64::from(bin) / f64::from(bins));
-        (self.lower + along).min(self.upper)
+        self.of_row().edge(bin, bins)
     }
 
-    /// The bin of a value: from its lower edge up to and without its upper edge, the last one with it; `None` outside.
-    fn bin(&self, x: f64, bins: u32) -> Option<u32> {
-        if !(self.lower..=self.upper).contains(&x) {
-            return None;
-        }
-        let guess = (x - self.lower) / (self.upper - self.lower) * f64::from(bins);
-        let mut bin = (guess as u32).min(bins - 1);
-        // Division and multiplication round differently: the edges decide.
-        while bin > 0 && x < self.edge(bin, bins) {
-            bin -= 1;
-        }
-        while bin + 1 < bins && x >= self.edge(bin + 1, bins) {
-            bin += 1;
-        }
-        Some(bin)
+    fn of_row(&self) -> veilsum_contributions::Bracket {
+        veilsum_contributions::Bracket { column: self.column as usize, lower: self.lower, upper: self.upper }
     }
 }
 
@@ -66,18 +50,9 @@ impl Histogram {
         self.brackets.len() * (self.bins as usize + 1)
     }
 
-    /// Tells the entries at which one row counts.
-    #[inline(always)]
-    pub(crate) fn add_row(&self, x: &[f64], mut count: impl FnMut(usize)) {
-        let each = self.bins as usize + 1;
-        for (at, bracket) in self.brackets.iter().enumerate() {
-            let value = x[bracket.column as usize];
-            if value < bracket.lower {
-                count(at * each);
-            } else if let Some(bin) = bracket.bin(value, self.bins) {
-                count(at * each + 1 + bin as usize);
-            }
-        }
+    /// The brackets as they are asked of every row.
+    pub(crate) fn of_row(&self) -> Vec<veilsum_contributions::Bracket> {
+        self.brackets.iter().map(Bracket::of_row).collect()
     }
 }
 
@@ -108,7 +83,8 @@ impl Family for Histogram {
     }
 
     fn answer<'f>(&self, rows: &Prepared, form: &'f Form) -> Result<Sums<'f>, Error> {
-        Ok(kernel::over_rows(rows.packed(), form, self.width(), |x, sums| self.add_row(x, |at| sums.add(at, 1.0))))
+        let question = Question::Bins { brackets: &self.of_row(), bins: self.bins };
+        Ok(kernel::contributions(rows.packed(), form, &question))
     }
 
     /// A row counts once at most in every bracket.
@@ -140,7 +116,11 @@ mod tests {
             let bracket = Bracket { column: 0, lower, upper: lower + width };
             prop_assume!(bracket.lower < bracket.upper);
             let x = (lower + at * width).min(bracket.upper);
-            let bin = bracket.bin(x, bins).unwrap();
+            let mut counts = vec![0.0; bins as usize + 1];
+            let question = Question::Bins { brackets: &[bracket.of_row()], bins };
+            veilsum_contributions::add(&question, &[x], &mut [], &mut counts);
+            prop_assert_eq!(counts.iter().sum::<f64>(), 1.0);
+            let bin = counts.iter().position(|n| *n > 0.0).unwrap() as u32 - 1;
             prop_assert!(bracket.edge(bin, bins) <= x);
             prop_assert!(x < bracket.edge(bin + 1, bins) || bin + 1 == bins);
         }

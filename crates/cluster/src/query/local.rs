@@ -2,9 +2,8 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::family::{Block, Family, Sensitivity, ShowsRows, fuzzy_centres, same_columns};
+use super::family::{Block, Family, ShowsRows, fuzzy_centres, same_columns};
 use crate::kernel::{self, Assigned, Form, HardSums, Sums};
-use crate::scale::{farthest, reach};
 use crate::{Centres, Domain, Error, Packed, Prepared, distance};
 
 /// Steps of a site's own iteration at most; each costs one pass over its rows.
@@ -197,11 +196,6 @@ impl Family for LocalMeans {
     }
 
     /// One exact step counts and sums up a row in one cluster. What a site finds by steps of its own may move by any amount.
-    fn sensitivity(&self, domain: &Domain) -> Option<Sensitivity> {
-        let far = 2.0 * reach(domain);
-        self.is_exact().then(|| Sensitivity::Blocks(vec![1.0, farthest(domain), far * far]))
-    }
-
     fn answer<'f>(&self, rows: &Prepared, form: &'f Form) -> Result<Sums<'f>, Error> {
         let (k, d) = (self.centres.k(), self.centres.columns());
         if self.is_exact() {

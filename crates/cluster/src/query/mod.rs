@@ -33,6 +33,8 @@ pub(crate) use shifts::SHARES_OF_CANDIDATES;
 pub use shifts::Shifts;
 pub use validation::Validation;
 
+use veilsum_contributions::Question;
+
 use crate::kernel::{Form, Sums};
 pub use crate::offline::features::FeatureParams;
 use crate::validity::{Geometry, Verdict};
@@ -130,6 +132,13 @@ families! {
     Missing "missing" Preparing Parts [],
 }
 
+/// Points of reference and brackets, made for a question.
+#[derive(Default)]
+pub(crate) struct Held {
+    references: Vec<f64>,
+    brackets: Vec<veilsum_contributions::Bracket>,
+}
+
 /// Centres of all questions that one pass over the rows answers: weights of a block of rows for so many stay in the second cache.
 const MOST_TOGETHER: usize = 128;
 /// Their weighted sums, likewise.
@@ -192,6 +201,35 @@ impl Query {
                 };
                 fuzzy::answer_together(&queries.iter().filter_map(sums).collect::<Vec<_>>(), rows, forms)
             }
+        }
+    }
+
+    /// What [`Self::of_row`] needs and the question does not hold.
+    pub(crate) fn held(&self, domain: &Domain) -> Held {
+        match self {
+            Self::Shifts(shifts) => Held { references: shifts.references(domain), ..Held::default() },
+            Self::Histogram(histogram) => Held { brackets: histogram.of_row(), ..Held::default() },
+            Self::Margins(margins) => Held { brackets: margins.histogram(domain).of_row(), ..Held::default() },
+            _ => Held::default(),
+        }
+    }
+
+    /// As it is asked of every row under noise; `None` for a question that no run under noise asks, or not of rows.
+    pub(crate) fn of_row<'q>(&'q self, domain: &Domain, held: &'q Held) -> Option<Question<'q>> {
+        let d = domain.columns();
+        match self {
+            Self::Shifts(shifts) => Some(shifts.of_row(&held.references)),
+            Self::Histogram(Histogram { bins, .. }) | Self::Margins(Margins { bins }) => {
+                Some(Question::Bins { brackets: &held.brackets, bins: *bins })
+            }
+            Self::Moments(moments) => Some(moments.of_row(d)),
+            Self::FuzzyValidation(asked) => {
+                Some(Question::Distances { centres: asked.centres.as_slice(), d, m: asked.m })
+            }
+            Self::Validation(asked) => {
+                Some(Question::Validity { centres: asked.centres.as_slice(), d, m: asked.m, vectors: asked.vectors })
+            }
+            _ => None,
         }
     }
 

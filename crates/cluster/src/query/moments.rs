@@ -4,6 +4,7 @@
 //! what it is meant to find.
 
 use serde::{Deserialize, Serialize};
+use veilsum_contributions::Question;
 
 use super::family::{Block, Family, Sensitivity};
 use crate::kernel::{Form, Sums};
@@ -48,8 +49,7 @@ impl Family for Moments {
     }
 
     fn answer<'f>(&self, rows: &Prepared, form: &'f Form) -> Result<Sums<'f>, Error> {
-        let d = rows.domain().columns();
-        Ok(kernel::each_row(rows.packed(), form, 1 + d, |x, own| self.add_row(x, own)))
+        Ok(kernel::contributions(rows.packed(), form, &self.of_row(rows.domain().columns())))
     }
 
     /// Every column is a block of its own, and its bound is that of a row's value.
@@ -59,17 +59,9 @@ impl Family for Moments {
 }
 
 impl Moments {
-    /// What one row adds.
-    pub(crate) fn add_row(&self, x: &[f64], sums: &mut [f64]) {
-        sums[0] += 1.0;
-        match &self.around {
-            None => sums[1..].iter_mut().zip(x).for_each(|(sum, x)| *sum += x),
-            Some(around) => {
-                for ((sum, x), around) in sums[1..].iter_mut().zip(x).zip(around) {
-                    *sum += (x - around) * (x - around);
-                }
-            }
-        }
+    /// As it is asked of every row of d columns.
+    pub(crate) fn of_row(&self, d: usize) -> Question<'_> {
+        Question::Moments { around: self.around.as_deref(), d }
     }
 }
 

@@ -6,8 +6,10 @@ use serde::{Deserialize, Serialize};
 
 use super::family::{Block, Family, MAX_WORDS, Sensitivity, same_columns};
 use crate::distance::usable_fuzzifier;
+use veilsum_contributions::Question;
+
 use crate::kernel::{Form, Sums};
-use crate::{Centres, Domain, Error, Prepared, distance, kernel};
+use crate::{Centres, Domain, Error, Prepared, kernel};
 
 /// Shares of weights, sums and squares: a centre needs its sums the most. How far rows lie is one number for all of them, by which K is chosen.
 const SHARES: [f64; 3] = [0.14, 0.81, 0.05];
@@ -55,27 +57,10 @@ impl Shifts {
         k * (d + 1) + 1
     }
 
-    /// What one row adds, with the points of reference.
-    pub(crate) fn add_row(&self, x: &[f64], references: &[f64], sums: &mut [f64]) {
-        let (k, d) = (self.centres.k(), self.centres.columns());
-        let mut weights = vec![0.0; k];
-        match self.m {
-            Some(m) => {
-                distance::memberships(x, self.centres.rows(), m, &mut weights);
-                weights.iter_mut().for_each(|u| *u = distance::power(*u, m));
-            }
-            None => weights[distance::nearest(x, self.centres.rows()).0] = 1.0,
-        }
-        let (us, rest) = sums.split_at_mut(k);
-        let (shifts, square) = rest.split_at_mut(k * d);
-        let of_each = us.iter_mut().zip(shifts.chunks_exact_mut(d)).zip(references.chunks_exact(d));
-        for (((u, shift), reference), weight) in of_each.zip(&weights).filter(|(_, weight)| **weight > 0.0) {
-            let long = distance::euclidean(x, reference);
-            let factor = if long > self.clip { weight * (self.clip / long) } else { *weight };
-            *u += weight;
-            square[0] += weight * distance::squared(x, reference).min(self.clip * self.clip);
-            shift.iter_mut().zip(x).zip(reference).for_each(|((sum, x), r)| *sum += factor * (x - r));
-        }
+    /// As it is asked of every row, with the points of reference.
+    pub(crate) fn of_row<'q>(&'q self, references: &'q [f64]) -> Question<'q> {
+        let d = self.centres.columns();
+        Question::Shifts { centres: self.centres.as_slice(), references, d, m: self.m, clip: self.clip }
     }
 }
 
@@ -104,9 +89,8 @@ impl Family for Shifts {
     }
 
     fn answer<'f>(&self, rows: &Prepared, form: &'f Form) -> Result<Sums<'f>, Error> {
-        let (k, d) = (self.centres.k(), self.centres.columns());
         let references = self.references(rows.domain());
-        Ok(kernel::each_row(rows.packed(), form, Self::width(k, d), |x, own| self.add_row(x, &references, own)))
+        Ok(kernel::contributions(rows.packed(), form, &self.of_row(&references)))
     }
 
     fn sensitivity(&self, _: &Domain) -> Option<Sensitivity> {

@@ -71,7 +71,7 @@ mod tests {
         ] {
             let (roster, _) = kit(sites);
             let mut work = work(3);
-            (work.out_of_box, work.step_bits) = (OutOfBox::Clip, Some(20));
+            work.out_of_box = OutOfBox::Clip;
             work.recipe.algorithm = Algorithm::Fcm { m: 2.0, epsilon: 0.0, max_rounds: 8 };
             work.recipe.noise = Some(Noise::usual(0.25, 12_000).from_anywhere());
             let mut terms = terms(&roster, &work);
@@ -84,8 +84,8 @@ mod tests {
             let (form, domain) = (federation.form().unwrap(), work.domain().unwrap());
             let price = |question: &Question| cost(&question.layout(&domain, &form).unwrap()).nano_rho.unwrap();
             // All others tell the coordinator their counts, masks and noise: a row moves what is left by one.
-            let rows = &Question::CountRows.layout(&domain, &form).unwrap().blocks[0];
-            let deviation = rows.noise.unwrap().deviation as f64 * 0.5f64.powi(rows.scale.fraction_bits);
+            let layout = Question::CountRows.layout(&domain, &form).unwrap();
+            let deviation = layout.noise.unwrap().deviation as f64 * layout.blocks[0].scale.unit();
             let (told, charged) = (0.5e9 / deviation.powi(2), price(&Question::CountRows) as f64);
             assert!(charged >= told && charged < told * 1.001, "{sites} sites: {charged} for {told}");
             let prices: Vec<u64> = questions(&work).unwrap().iter().map(price).collect();

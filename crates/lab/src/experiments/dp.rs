@@ -11,9 +11,6 @@ use veilsum_node::{
     question::{self, SumBounds},
 };
 
-/// The step of totals.
-const STEP_BITS: u8 = 20;
-
 /// A run of a recipe with noise over plainly added integers, which are those that a masked run adds up: every site's share
 /// of the noise is drawn exactly, from `seed`.
 ///
@@ -23,9 +20,9 @@ pub fn noisy(recipe: &Recipe, domain: &Domain, sites: &[Prepared], seed: u64) ->
     let failed = |error: veilsum_cluster::Error| Failure::input(error, "");
     let max_rows = sites.iter().map(|s| s.len() as u64).max().unwrap_or(1).next_power_of_two();
     let noise = recipe.levels(domain).map_err(failed)?;
-    let form = SumBounds { step_bits: Some(STEP_BITS), noise, ..SumBounds::new(sites.len(), max_rows) };
+    let form = SumBounds { noise, ..SumBounds::new(sites.len(), max_rows) };
     let terms = Terms { domain: domain.clone(), form, sampling: None, judge: Judge::Coordinator };
-    let run = recipe.run(domain, sites.len() as u32).map_err(failed)?.coarse(2f64.powi(-i32::from(STEP_BITS)));
+    let run = recipe.run(domain, sites.len() as u32).map_err(failed)?;
     let mut conversation = MethodSession::begin(run, terms)?;
     loop {
         let (question, mut total) = match conversation.turn() {

@@ -60,7 +60,7 @@ fn of_x_and_y(noise: Option<Noise>) -> Federation {
     work.columns = ["x", "y"].map(|name| Column { name: name.into(), lower: 0.0, upper: 1.0 }).to_vec();
     work.recipe = fcm(2, 2.0, 0.0, 3, Seeding::Uniform { seed: 1 });
     if noise.is_some() {
-        (work.recipe.noise, work.step_bits, work.out_of_box) = (noise, Some(20), OutOfBox::Clip);
+        (work.recipe.noise, work.out_of_box) = (noise, OutOfBox::Clip);
     }
     through_file(&work)
 }
@@ -96,7 +96,7 @@ fn missing_values_are_counted_in_rows_that_are_left_out() {
     };
     let from = RowsFrom { data: folder.at("rows.csv"), rules: Arc::new(rules), ..RowsFrom::default() };
     let loaded = load_rows(&federation, &from).unwrap();
-    let steps = [veilsum_cluster::SumStep { len: 2, fraction_bits: 3 }];
+    let steps = veilsum_cluster::Steps::Exact(vec![veilsum_cluster::SumStep { len: 2, fraction_bits: 3 }]);
     assert_eq!(loaded.rows.words(&asked, &steps).unwrap(), [2 << 3, 2 << 3]);
     let tally = loaded.tally.unwrap();
     assert_eq!((tally.rows, tally.used, tally.filtered), (6, 2, 1));

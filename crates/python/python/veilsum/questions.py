@@ -1,7 +1,7 @@
 """Questions, and one part of their answer.
 
 A *question* is what a method asks (``{"transform": ..., "queries": [...]}``), a *layout* says under which plan and how its answer is
-written: the plan's method part, and blocks of words with their steps. Both are plain documents.
+written: the plan's method part, and the steps of blocks of words, or under noise a factor for each word. Both are plain documents.
 """
 
 from __future__ import annotations

@@ -59,7 +59,7 @@ class _Sum:
         task = pyspark.TaskContext.get() if pyspark is not None else None
         os.environ.setdefault("RAYON_NUM_THREADS", str(task.cpus() if task is not None else 1))
         rows, bad, digest, holes = 0, 0, 0, np.zeros(self.width, np.int64)
-        words = np.zeros(sum(block["len"] for block in json.loads(self.layout)["blocks"]), np.int64)
+        words = np.zeros(_width(self.layout), np.int64)
         for batch in batches:
             for part in batch.column(0):
                 x = np.frombuffer(part.as_buffer(), np.float64).reshape(-1, self.width)
@@ -70,6 +70,12 @@ class _Sum:
         binary = [pyarrow.array([of], pyarrow.binary()) for of in (digest.to_bytes(16, "little"), holes.tobytes(), words.tobytes())]
         found = [pyarrow.array([rows]), pyarrow.array([bad]), *binary]
         yield pyarrow.RecordBatch.from_arrays(found, names=["rows", "bad", "digest", "holes", "words"])
+
+
+def _width(layout: str) -> int:
+    """Words of an answer."""
+    steps = json.loads(layout)["steps"]
+    return len(steps["guarded"]) if "guarded" in steps else sum(step["len"] for step in steps["exact"])
 
 
 def _added(digest: int, more: int) -> int:
@@ -109,7 +115,7 @@ class Frame:
         chosen = self._df.select(*["`" + have[_core.normal(name)].replace("`", "``") + "`" for name in names])
         self._width = len(of.columns) + sum(len(categories) for _, categories in of.categorical)
         self._rows = chosen.mapInArrow(_Pack(of.columns, of.categorical, of.noise), "rows binary").persist()
-        found, holes, _ = self._summed(None, json.dumps({"work": json.loads(of.work), "blocks": []}))
+        found, holes, _ = self._summed(None, json.dumps({"work": json.loads(of.work), "steps": {"exact": []}}))
         self._opened = found
         rows, bad, digest = found
         if bad:
@@ -141,7 +147,7 @@ class Frame:
 
     def _summed(self, question: str | None, layout: str) -> tuple[tuple[int, int, int], np.ndarray, np.ndarray]:
         rows = bad = digest = 0
-        holes, words = np.zeros(self._width, np.int64), np.zeros(sum(block["len"] for block in json.loads(layout)["blocks"]), np.int64)
+        holes, words = np.zeros(self._width, np.int64), np.zeros(_width(layout), np.int64)
         for part in _collected(self._rows.mapInArrow(_Sum(question, layout, self._width), _Sum.schema)):
             rows, bad, digest = rows + part["rows"], bad + part["bad"], _added(digest, int.from_bytes(part["digest"], "little"))
             holes, words = holes + np.frombuffer(part["holes"], np.int64), words + np.frombuffer(part["words"], np.int64)

@@ -51,7 +51,7 @@ def working(x):
 
 def _bits():
     around = {"transform": None, "queries": [{"moments": {"around": None}}]}
-    return questions.layout(FEDERATION, around)["blocks"][1]["fraction_bits"]
+    return questions.layout(FEDERATION, around)["steps"]["exact"][1]["fraction_bits"]
 
 
 #: Fraction bits of a block of coordinates under the plan.
@@ -157,7 +157,7 @@ def definition(name):
     else:
         return None
     words = []
-    for g, block in zip(gs, LAYOUTS[name]["blocks"]):
+    for g, block in zip(gs, LAYOUTS[name]["steps"]["exact"]):
         step = 2.0 ** block["fraction_bits"]
         words.append(np.rint(g * step).astype(np.int64).sum(0))
     return np.concatenate(words)
