@@ -68,7 +68,7 @@ fn app_1_only_a_greeting_with_the_same_documents_lets_somebody_in() {
     block_on(async {
         let (identities, Federation { roster, terms, .. }, address) = coordinator().await;
         let (hub, greeting) = (&identities[0], app_messages::greeting_session());
-        let hello = |roster: Hash, plan: Hash| Hello { roster, plan, software: "test".into() };
+        let hello = |roster: Hash, plan: Hash| Hello { roster, plan: Some(plan), software: "test".into() };
         let good = hello(roster.hash(), terms.hash());
         for (what, bad) in [
             ("another plan", hello(roster.hash(), Hash([1; 32]))),
@@ -79,7 +79,9 @@ fn app_1_only_a_greeting_with_the_same_documents_lets_somebody_in() {
             let answer = answer.unwrap_or_else(|| panic!("{what}: no answer"));
             let denied: Denied =
                 message::open(&answer, &greeting, &hub.public(), "hub", Kind::Denied).expect("a signed denial");
-            assert!(!denied.why.is_empty() && over, "{what}: {}", denied.why);
+            let wanted =
+                if bad.roster == roster.hash() { Denied::Plan(terms.hash()) } else { Denied::Roster(roster.hash()) };
+            assert!(denied == wanted && over, "{what}: {denied}");
         }
         // Another frame first, a greeting signed by another site, and one for another session than that of greetings.
         let session = message::session(&terms.hash(), &roster.hash(), PartyId::Coordinator);

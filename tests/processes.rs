@@ -216,7 +216,7 @@ fn who_does_not_belong_is_refused() {
     veilsum(&p.client(5, &["--key", &path("counter.key")])).expect(2).says(&["the intermediary, which has no rows"]);
     // Roster and plan that do not even fit each other.
     veilsum(&p.client(5, &["--roster", &path("other-roster.toml")])).expect(3).says(&["another roster"]);
-    veilsum(&p.client(5, &["--plan", &path("other-plan.toml")])).expect(8).says(&["you hold plan"]);
+    veilsum(&p.client(5, &["--plan", &path("other-plan.toml")])).expect(8).says(&["you hold another plan"]);
     let (roster, of_roster) = (path("other-roster.toml"), path("plan-of-other-roster.toml"));
     let accept = |site: &str, roster: &str| {
         let (key, fingerprint) = (path(&format!("{site}.key")), fingerprint_of(roster));
@@ -225,7 +225,7 @@ fn who_does_not_belong_is_refused() {
     let other = veilsum(&p.client(5, &["--roster", &roster, "--plan", &of_roster])).expect(3);
     assert!(other.stderr.contains("the sites stand in another order"), "{}", other.stderr);
     accept("site-5", &roster);
-    veilsum(&p.client(5, &["--roster", &roster, "--plan", &of_roster])).expect(8).says(&["you hold roster"]);
+    veilsum(&p.client(5, &["--roster", &roster, "--plan", &of_roster])).expect(8).says(&["you hold another roster"]);
     // On its own roster and not on the server's: the transport does not let it in.
     let (roster, of_roster) = (path("larger-roster.toml"), path("plan-of-larger-roster.toml"));
     let (key, state) = (path("site-6.key"), path("site-6.state"));
@@ -287,7 +287,7 @@ fn any_order_of_starting() {
     // A site with another plan is turned away at once, and the coordinator knows why that site is not there.
     let is_site = |line: &&str| line.contains(" site-") && line.contains(" is connected over ");
     server.until("sites", LIMIT, |log| log.lines().filter(is_site).count() >= 4);
-    veilsum(&p.client(5, &["--plan", &p.folder.path("other-plan.toml")])).expect(8).says(&["you hold plan"]);
+    veilsum(&p.client(5, &["--plan", &p.folder.path("other-plan.toml")])).expect(8).says(&["you hold another plan"]);
     server.until("whom", LIMIT, |log| log.contains("waiting for site-5 (turned away "));
     clients.push(start(&p.client(5, &[])));
     end_well([server, intermediary].into_iter().chain(clients));

@@ -12,6 +12,7 @@ from codec import (
     U32,
     U64,
     List,
+    Enum,
     Option,
     Raw,
     Refused,
@@ -62,9 +63,9 @@ KINDS = {
     "Opening": (17, OPENING, Struct(
         alive=List(U16), inputs=List(OPENED_INPUT), seeds=List(HASH), others=List(HASH), checks=List(OPENED_CHECK),
         agreed=List(AGREED), low=List(U64), high=List(U16))),
-    "Hello": (64, SMALL, Struct(roster=HASH, plan=HASH, software=TEXT)),
+    "Hello": (64, SMALL, Struct(roster=HASH, plan=Option(HASH), software=TEXT)),
     "Welcome": (65, SMALL, Struct(software=TEXT)),
-    "Denied": (66, SMALL, Struct(why=TEXT)),
+    "Denied": (66, SMALL, Enum(no_run=NOTHING, roster=HASH, plan=HASH, own=NOTHING, taken=NOTHING, unread=TEXT)),
     "Finished": (67, QUERY, Struct(model=BLOB, result=BLOB, signature=BLOB)),
     "CountReady": (68, LIST, Struct(run=HASH, cohort=List(U16))),
     "CountRequest": (69, LIST, Struct(cohort=List(U16))),
@@ -75,7 +76,7 @@ KINDS = {
     "CentreDistances": (74, QUERY, Struct(digest=HASH, matrices=List(List(F64)))),
     "JudgeReply": (75, BODY, Struct(cohort=List(U16), verdicts=BLOB)),
     "Count": (76, LIST, Struct(run=HASH, cohort=List(U16))),
-    "Knock": (77, SMALL, Struct(roster=HASH, plan=HASH, software=TEXT)),
+    "Knock": (77, SMALL, Struct(roster=HASH, plan=Option(HASH), software=TEXT)),
     "Countersigned": (78, SMALL, Struct(ledger=HASH, signature=Raw(64))),
 }  # fmt: skip
 NAMES = {number: name for name, (number, _, _) in KINDS.items()}

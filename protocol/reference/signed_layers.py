@@ -179,7 +179,7 @@ def frame_cases():
         "Certificate": {"alive": [0, 4], "inputs": hashes[0], "signers": [4], "proofs": [proof]}, "Unmask": {"shares": hashes},
         "Refusal": {"rule": "RND-4"}, "Opening": opened,
         "Hello": {"roster": hashes[0], "plan": hashes[1], "software": "veilsum 0.1.0"},
-        "Welcome": {"software": "veilsum 0.1.0"}, "Denied": {"why": "another plan"}, "Finished": {"model": b"{}", "result": b"{\n}\n", "signature": proof["signature"]},
+        "Welcome": {"software": "veilsum 0.1.0"}, "Denied": ("plan", hashes[1]), "Finished": {"model": b"{}", "result": b"{\n}\n", "signature": proof["signature"]},
         "CountReady": {"run": hashes[1], "cohort": [0, 1, 2]}, "CountRequest": {"cohort": [0, 1, 2]}, "CountReply": {"total": 150},
         "Aborted": {"code": 1, "why": "too few sites"}, "Held": draws.take(20),
         "JudgeRequest": {"digest": hashes[0], "clusters": [2, 3], "exponents": [-3, 0, 12]},

@@ -5,13 +5,14 @@ use std::sync::Arc;
 
 pub use veilsum_proto::roster::check_sites;
 use veilsum_proto::{
-    identity::{Identity, to_hex},
+    identity::Identity,
     limits::{MAX_QUERY, MIN_SITES},
     plan::{Sites, Terms},
     roster::{PartyId, Roster},
 };
 
 use crate::{
+    app_messages::fingerprint,
     dp,
     error::Failure,
     plan::{Judge, PlanSpec},
@@ -197,9 +198,4 @@ pub fn covers_at_least(terms: &Terms, sites: usize) -> usize {
 /// [APP-6]: how many sites must be drawn, so that the colluders leave two honest ones.
 pub fn drawn_at_least(colluders: usize) -> usize {
     (colluders + 2).max(MIN_SITES)
-}
-
-/// The short form of a hash or key that two people can compare by telephone: 16 hexadecimal digits in groups of four.
-pub fn fingerprint(bytes: &[u8; 32]) -> String {
-    bytes[..8].chunks(2).map(to_hex).collect::<Vec<_>>().join("-")
 }

@@ -1,9 +1,11 @@
 //! The application's own messages beside the protocol's: greeting, row count, result (spec section 13).
 
+use std::fmt;
+
 use serde::{Deserialize, Serialize};
 use veilsum_cluster::{Batch, validity::Verdict};
 use veilsum_proto::{
-    identity::{Identity, Signature},
+    identity::{Identity, Signature, to_hex},
     message::{self, Kind},
     suite::{self, Hash},
 };
@@ -16,8 +18,8 @@ use crate::columns::is_odd;
 pub struct Hello {
     /// Hash of its roster.
     pub roster: Hash,
-    /// Hash of its plan.
-    pub plan: Hash,
+    /// Hash of its plan, if it has one.
+    pub plan: Option<Hash>,
     /// Its software version, for the log of the other side.
     pub software: String,
 }
@@ -29,11 +31,46 @@ pub struct Welcome {
     pub software: String,
 }
 
-/// The answer to one that does not.
+/// The answer to one that does not: why.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
-pub struct Denied {
-    /// Why, for a person.
-    pub why: String,
+pub enum Denied {
+    /// No run is going on here.
+    NoRun,
+    /// The listener's roster is this one.
+    Roster(Hash),
+    /// The run's plan is this one.
+    Plan(Hash),
+    /// It is the listener's own key.
+    Own,
+    /// Another process with this key is connected, and answers.
+    Taken,
+    /// The greeting could not be read; why, for a person.
+    Unread(String),
+}
+
+impl fmt::Display for Denied {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Denied::NoRun => {
+                f.write_str("no run is going on here: the last one has ended, or the next one has not begun")
+            }
+            Denied::Roster(hash) => write!(
+                f,
+                "you hold another roster, this federation's is {}: compare fingerprints and get the current file",
+                fingerprint(&hash.0)
+            ),
+            Denied::Plan(hash) => {
+                let hash = fingerprint(&hash.0);
+                write!(f, "you hold another plan, this run's is {hash}: get the current plan file")
+            }
+            Denied::Own => f.write_str("this is the identity of the party you dialled"),
+            Denied::Taken => f.write_str(
+                "another process with your key is connected, and answers: a key is for one process. Stop that one \
+                 before you start this one",
+            ),
+            Denied::Unread(why) => write!(f, "the greeting cannot be read: {}", clean(why)),
+        }
+    }
 }
 
 /// Coordinator to intermediary: these sites will be asked; count their rows first ([APP-2]).
@@ -174,8 +211,10 @@ pub fn clean(text: &str) -> String {
     text.chars().map(|c| if is_odd(c) { ' ' } else { c }).take(400).collect()
 }
 
-/// What an aggregator says to a greeting between two runs.
-pub const NO_RUN: &str = "no run is going on here: the last one has ended, or the next one has not begun";
+/// The short form of a hash or key that two people can compare by telephone: 16 hexadecimal digits in groups of four.
+pub fn fingerprint(bytes: &[u8; 32]) -> String {
+    bytes[..8].chunks(2).map(to_hex).collect::<Vec<_>>().join("-")
+}
 
 /// The carrier's view of a frame header.
 pub fn header_check(header: &[u8; 8]) -> Result<usize, String> {

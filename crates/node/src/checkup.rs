@@ -19,13 +19,13 @@ use veilsum_proto::{
 };
 
 use crate::{
-    app_messages::{NO_RUN, SOFTWARE, header_check},
+    app_messages::{Denied, SOFTWARE, header_check},
     carrier::{Address, CarrierError, Credentials, Network, Proxy, Transport, listen, only},
     cost::some_of,
-    documents::{Pinned, fingerprint},
+    documents::Pinned,
     error::{Code, Failure},
     files::{self, FileError},
-    role::dial::{Knocked, knock},
+    role::dial::{Knocked, NotLetIn, denied, knock},
 };
 
 /// What came of a check.
@@ -221,10 +221,10 @@ pub async fn reach(caller: &Caller<'_>, peer: &Member) -> Vec<Finding> {
     let mut running = JoinSet::new();
     for (order, way) in ways(peer, &address, &found, proxy).into_iter().enumerate() {
         let (identity, peer, limit) = (caller.identity.clone(), peer.clone(), caller.limit);
-        let documents = (caller.roster.hash(), caller.plan.unwrap_or_default());
+        let documents = (caller.roster.hash(), caller.plan);
         running.spawn(async move {
             let (roster, plan) = &documents;
-            let knocked = knock((&identity, roster, plan), &way.carrier, (&peer, &way.at), limit).await;
+            let knocked = knock((&identity, roster, *plan), &way.carrier, (&peer, &way.at), limit).await;
             // An attempt says only that no link came about; that a port is shut is worth knowing.
             let shut = match (&knocked, way.straight) {
                 (Err(CarrierError::Unreachable { .. }), Some(at)) => is_shut(at, limit).await,
@@ -341,17 +341,16 @@ fn let_in(caller: &Caller<'_>, peer: &Member, answers: impl Iterator<Item = Knoc
     for Knocked { answer, .. } in answers {
         match answer {
             Ok(found) => software = Some(found),
-            // Whoever holds no plan named one that nobody has; the roster is compared first.
-            Err(failure) if caller.plan.is_none() && failure.message.contains(&fingerprint(&Hash::default().0)) => {
+            // Rosters are compared first.
+            Err(NotLetIn::Denied(Denied::Plan(_))) if caller.plan.is_none() => {
                 return vec![Finding::skip(
                     &check,
                     "it knows this key and roster; whether the plan is the same needs --plan",
                 )];
             }
-            Err(failure) if failure.message.contains(NO_RUN) => {
-                return vec![Finding::pass(&check, BETWEEN_RUNS)];
-            }
-            Err(failure) => return vec![Finding::fail(&check, failure)],
+            Err(NotLetIn::Denied(Denied::NoRun)) => return vec![Finding::pass(&check, BETWEEN_RUNS)],
+            Err(NotLetIn::Denied(why)) => return vec![Finding::fail(&check, denied(peer, &why))],
+            Err(NotLetIn::Failed(failure)) => return vec![Finding::fail(&check, failure)],
         }
     }
     let Some(software) = software else { return Vec::new() };

@@ -44,7 +44,8 @@ pub use site::{SitePolicy, keep_policy, load_policy, policy_of};
 
 use veilsum_federation::error::Failure;
 pub use veilsum_federation::{
-    agreed::{Federation, fingerprint, whoami},
+    agreed::{Federation, whoami},
+    app_messages::fingerprint,
     spoken::{Fingerprint, WORDS, roster_fingerprint},
 };
 

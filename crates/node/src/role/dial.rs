@@ -19,7 +19,7 @@ use super::{
     progress::{Awaited, Bytes, Progress},
 };
 use crate::{
-    app_messages::{self, Aborted, Denied, Hello, NO_RUN, SOFTWARE, Welcome, clean},
+    app_messages::{self, Aborted, Denied, Hello, SOFTWARE, Welcome, clean},
     carrier::{Address, Carrier, CarrierError, Credentials, LinkReceiver, LinkSender},
     egress::{Egress, Public},
     error::{Code, Failure},
@@ -59,7 +59,7 @@ impl Line {
         };
         let credentials = Credentials::from_seed(&identity.seed())?;
         let session = party.session(to);
-        let documents = (federation.roster.hash(), federation.terms.hash());
+        let documents = (federation.roster.hash(), Some(federation.terms.hash()));
         let greeting = greeting(identity, documents, Kind::Hello);
         let end = Instant::now() + patience;
         let mut notice = Notice::new();
@@ -111,7 +111,8 @@ impl Line {
         let link = carrier.dial(address, credentials, &peer.key.0, app_messages::header_check, limit).await?;
         let over = link.handle().over();
         let (mut sender, mut receiver) = link.split();
-        answer(&mut sender, &mut receiver, peer, greeting).await?;
+        let answer = answer(&mut sender, &mut receiver, peer, greeting).await?;
+        answer.map_err(|why| Attempt::Final(denied(peer, &why)))?;
         Ok((sender, receiver, over))
     }
 
@@ -157,8 +158,25 @@ impl Line {
 pub struct Knocked {
     /// What the link ran on.
     pub over: &'static str,
-    /// Its software, where it would let this party in.
-    pub answer: Result<String, Failure>,
+    /// Its software, if it would let this party in.
+    pub answer: Result<String, NotLetIn>,
+}
+
+/// Why an aggregator would not let this party in.
+pub enum NotLetIn {
+    /// It says so.
+    Denied(Denied),
+    /// It did not say.
+    Failed(Failure),
+}
+
+/// What an aggregator's denial is to this party.
+pub fn denied(peer: &Member, denied: &Denied) -> Failure {
+    let next = match denied {
+        Denied::NoRun => "stand by for its runs with `veilsum run`, or start this again when one begins",
+        _ => "put the difference right with its operator, then start again",
+    };
+    Failure::new(Code::Denied, format!("{} did not accept this party: {denied}", peer.name), next)
 }
 
 /// Dials an aggregator and asks whether it would let this party in ([APP-9]). A run that goes on there is not disturbed.
@@ -166,7 +184,7 @@ pub struct Knocked {
 /// # Errors
 /// `CarrierError` where it was not reached, or somebody else answered.
 pub async fn knock(
-    (identity, roster, plan): (&Identity, &Hash, &Hash),
+    (identity, roster, plan): (&Identity, &Hash, Option<Hash>),
     carrier: &dyn Carrier,
     (peer, address): (&Member, &Address),
     limit: Duration,
@@ -175,20 +193,21 @@ pub async fn knock(
     let link = carrier.dial(address, &credentials, &peer.key.0, app_messages::header_check, limit).await?;
     let handle = link.handle();
     let (mut sender, mut receiver) = link.split();
-    let greeting = greeting(identity, (*roster, *plan), Kind::Knock);
+    let greeting = greeting(identity, (*roster, plan), Kind::Knock);
     let asked = answer(&mut sender, &mut receiver, peer, &greeting);
     let answer = match tokio::time::timeout(limit, asked).await {
-        Ok(Ok(software)) => Ok(software),
-        Ok(Err(Attempt::Final(failure))) => Err(failure),
-        Ok(Err(Attempt::Again(e))) => Err(e.into()),
-        Err(_) => Err(CarrierError::TimedOut("no answer to the greeting").into()),
+        Ok(Ok(Ok(software))) => Ok(software),
+        Ok(Ok(Err(denied))) => Err(NotLetIn::Denied(denied)),
+        Ok(Err(Attempt::Final(failure))) => Err(NotLetIn::Failed(failure)),
+        Ok(Err(Attempt::Again(e))) => Err(NotLetIn::Failed(e.into())),
+        Err(_) => Err(NotLetIn::Failed(CarrierError::TimedOut("no answer to the greeting").into())),
     };
     handle.close("only asked").await;
     Ok(Knocked { over: handle.over(), answer })
 }
 
 /// A first frame: roster and plan, under this party's signature.
-fn greeting(identity: &Identity, (roster, plan): (Hash, Hash), kind: Kind) -> Egress {
+fn greeting(identity: &Identity, (roster, plan): (Hash, Option<Hash>), kind: Kind) -> Egress {
     let hello = Hello { roster, plan, software: SOFTWARE.into() };
     Egress::control(identity, &app_messages::greeting_session(), kind, &hello)
 }
@@ -199,7 +218,7 @@ async fn answer(
     receiver: &mut LinkReceiver,
     peer: &Member,
     greeting: &Egress,
-) -> Result<String, Attempt> {
+) -> Result<Result<String, Denied>, Attempt> {
     sender.send_within(greeting, SEND_LIMIT).await?;
     let answer = tokio::time::timeout(SEND_LIMIT, receiver.recv()).await;
     let bytes = match answer {
@@ -212,16 +231,11 @@ async fn answer(
     if message::kind_of(&bytes) == Some(Kind::Denied) {
         let denied: Denied =
             message::open(&bytes, &session, &peer.key, &peer.name, Kind::Denied).map_err(Failure::from)?;
-        let next = match denied.why == NO_RUN {
-            true => "stand by for its runs with `veilsum run`, or start this again when one begins",
-            false => "put the difference right with its operator, then start again",
-        };
-        let what = format!("{} did not accept this party: {}", peer.name, clean(&denied.why));
-        return Err(Attempt::Final(Failure::new(Code::Denied, what, next)));
+        return Ok(Err(denied));
     }
     let welcome: Welcome =
         message::open(&bytes, &session, &peer.key, &peer.name, Kind::Welcome).map_err(Failure::from)?;
-    Ok(clean(&welcome.software))
+    Ok(Ok(clean(&welcome.software)))
 }
 
 /// The reason without the address and the last attempt's own patience, which say nothing here.

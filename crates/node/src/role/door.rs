@@ -17,7 +17,6 @@ use veilsum_proto::{
 
 use super::config::Party;
 use crate::{
-    agreed::fingerprint,
     app_messages::{self, Denied, Hello, SOFTWARE, Welcome},
     carrier::{CarrierError, LinkHandle, LinkReceiver, LinkSender, PeerKey},
     egress::Egress,
@@ -71,7 +70,7 @@ impl Door {
     /// The door of this role; what comes through it is told to `events`.
     pub(super) fn new(party: Party, role: PartyId, events: mpsc::Sender<LinkEvent>) -> Door {
         let (roster, plan) = (party.federation.roster.hash(), party.federation.terms.hash());
-        let hello = Hello { roster, plan, software: SOFTWARE.into() };
+        let hello = Hello { roster, plan: Some(plan), software: SOFTWARE.into() };
         let room = Arc::new(Semaphore::new(ROOM));
         Door { party, hello, role, events, room, places: Places::default(), links: AtomicU64::new(0) }
     }
@@ -80,10 +79,6 @@ impl Door {
 /// Whose link is which: a key has one.
 #[derive(Default)]
 pub(super) struct Places(Mutex<HashMap<PeerKey, LinkHandle>>);
-
-/// What somebody is told whose key is in use.
-pub(super) const TAKEN: &str = "another process with your key is connected, and answers: a key is for one process. Stop that one \
-                                before you start this one";
 
 impl Places {
     /// [APP-1]: takes the place of the link's key, unless another process with it has one and answers.
@@ -146,22 +141,14 @@ pub(super) async fn greet(visit: Visit, door: Arc<Door>) {
     let knocks = message::kind_of(&bytes) == Some(Kind::Knock);
     let kind = if knocks { Kind::Knock } else { Kind::Hello };
     let verdict = match message::open::<Hello>(&bytes, &session, &key, &name, kind) {
-        Err(e) => Err(e.to_string()),
-        Ok(hello) if hello.roster != door.hello.roster => Err(format!(
-            "you hold roster {}, this federation's is {}: compare fingerprints and get the current file",
-            fingerprint(&hello.roster.0),
-            fingerprint(&door.hello.roster.0)
-        )),
-        Ok(hello) if hello.plan != door.hello.plan => Err(format!(
-            "you hold plan {}, this run's is {}: get the current plan file",
-            fingerprint(&hello.plan.0),
-            fingerprint(&door.hello.plan.0)
-        )),
-        Ok(_) if party == door.role => Err("this is the identity of the party you dialled".into()),
+        Err(e) => Err(Denied::Unread(e.to_string())),
+        Ok(hello) if hello.roster != door.hello.roster => Err(Denied::Roster(door.hello.roster)),
+        Ok(hello) if hello.plan != door.hello.plan => Err(Denied::Plan(door.party.federation.terms.hash())),
+        Ok(_) if party == door.role => Err(Denied::Own),
         // [APP-9]: it takes no place, and whoever has one keeps it.
         Ok(_) if knocks => Ok(None),
         Ok(_) if door.places.take(&handle).await => Ok(Some(Place(&door.places, handle.clone()))),
-        Ok(_) => Err(TAKEN.to_owned()),
+        Ok(_) => Err(Denied::Taken),
     };
     let over = handle.over();
     drop(handle);
@@ -173,12 +160,11 @@ pub(super) async fn greet(visit: Visit, door: Arc<Door>) {
             } else {
                 tracing::warn!(party = %name, "not accepted: {why}");
             }
-            let turned_away = why.clone();
-            let denied = app_messages::frame(&door.party.identity, &session, Kind::Denied, &Denied { why });
+            let denied = app_messages::frame(&door.party.identity, &session, Kind::Denied, &why);
             let _ = sender.send_within(&Egress::of_an_aggregator(Arc::new(denied)), SEND_LIMIT).await;
             let _ = sender.finish(FINISH_LIMIT).await;
             if !knocks {
-                let _ = door.events.send(LinkEvent::TurnedAway { party, why: turned_away }).await;
+                let _ = door.events.send(LinkEvent::TurnedAway { party, why: why.to_string() }).await;
             }
             return;
         }

@@ -23,7 +23,7 @@ use veilsum_proto::{
 };
 
 use super::{
-    door::{Places, TAKEN, Visit},
+    door::{Places, Visit},
     folder::State,
     lobby_frames::{
         self as frames, Answer, Begin, ColumnsText, Knock, Message, Noted, Received, Shown, StandBy, Stands, TurnedAway,
@@ -31,7 +31,7 @@ use super::{
     progress::Teller,
 };
 use crate::{
-    app_messages::clean,
+    app_messages::{Denied, clean},
     carrier::{LinkHandle, LinkReceiver, LinkSender, PeerKey, Place, PlacesOf},
     clock::seconds_since_1970,
     documents::{self, GuestList, Knocked, PlanAnswer, Said, Stage, fingerprint},
@@ -247,7 +247,7 @@ impl Lobby {
         self.refresh();
         let party = self.state.borrow().member(&key).map(|guest| guest.party.clone()).ok_or_else(nobodys)?;
         if !self.inside.take(&visitor.handle).await {
-            return Err(Over::Refused(TAKEN.into()));
+            return Err(Over::Refused(Denied::Taken.to_string()));
         }
         drop(place);
         self.stand_by(visitor, party, greeting).await

@@ -28,7 +28,7 @@ use super::{
     lobby_frames,
 };
 use crate::{
-    app_messages::{self, Denied, NO_RUN},
+    app_messages::{self, Denied},
     carrier::{self, Allowed, Carrier, CarrierError, Credentials, HEADER_LEN, Link, PeerKey},
     egress::Egress,
     error::Failure,
@@ -204,7 +204,7 @@ async fn show_in(
 /// A greeting between two runs.
 async fn turn_away(identity: &Identity, mut visit: Visit) {
     let session = app_messages::greeting_session();
-    let denied = app_messages::frame(identity, &session, message::Kind::Denied, &Denied { why: NO_RUN.to_owned() });
+    let denied = app_messages::frame(identity, &session, message::Kind::Denied, &Denied::NoRun);
     let denied = Egress::of_an_aggregator(Arc::new(denied));
     if visit.sender.send_within(&denied, FIRST_FRAME).await.is_ok() {
         let _ = visit.sender.finish(FINISH_LIMIT).await;

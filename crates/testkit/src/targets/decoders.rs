@@ -63,7 +63,7 @@ pub(super) fn message(bytes: &[u8]) {
     match kind {
         Kind::Hello | Kind::Knock => drop(canonical::<Hello>(rest, limit)),
         Kind::Welcome => drop(canonical::<Welcome>(rest, limit)),
-        Kind::Denied => drop(canonical::<Denied>(rest, limit).map(|d| clean(&d.why))),
+        Kind::Denied => drop(canonical::<Denied>(rest, limit).map(|denied| denied.to_string())),
         Kind::CountReady => drop(canonical::<CountReady>(rest, limit)),
         Kind::Count => drop(canonical::<Count>(rest, limit)),
         Kind::CountRequest => drop(canonical::<CountRequest>(rest, limit)),

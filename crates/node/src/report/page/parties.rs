@@ -8,8 +8,7 @@ use veilsum_federation::spoken::roster_fingerprint;
 
 use super::reported::Reported;
 use crate::{
-    agreed::fingerprint,
-    app_messages::clean,
+    app_messages::{clean, fingerprint},
     cost::{Cost, counted},
     report::{told::Told, totals::totals_tell},
     signed::{self, OWN, Signatures},
