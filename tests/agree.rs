@@ -2,15 +2,9 @@
 
 use veilsum_node::{
     documents::Federation,
-    release::{Data, Needs, Verdict, judge},
-    store::Ledger,
+    door::{Ask, Data, Ledger, Needs, Policy, Table, Verdict, judge},
 };
-use veilsum_proto::{
-    ledger::Table,
-    plan::Sites,
-    policy::{Ask, Policy},
-    suite::Hash,
-};
+use veilsum_proto::{plan::Sites, suite::Hash};
 use veilsum_testkit::{
     cast::Cast,
     in_process::{fcm, unit_square},
@@ -26,7 +20,7 @@ fn federation(sites: &[&str], noisy: bool, any: Sites) -> (Cast, Policy) {
 }
 
 fn says(federation: &Federation, policy: &Policy, ledger: &Ledger) -> Verdict {
-    judge(federation, policy, ledger.book().account())
+    judge(&federation.facts(), policy, ledger.account(), None)
 }
 
 /// [POL-10]: the first set of sites of an account, and one more site, wait for the operator; accepting the roster is the agreement, for
@@ -44,7 +38,7 @@ fn pol_10_a_set_of_sites_is_agreed_to_once() {
         for words in ["veilsum agree plan.toml", "sites that this account does not name yet", "[POL-10]"] {
             assert!(told.contains(words), "{told}");
         }
-        ledger.accept(&federation.roster).expect("a note");
+        ledger.accept(federation.facts().set).expect("a note");
         assert!(matches!(says(federation, &policy, &ledger), Verdict::Yes(_)));
     }
     // Back to three, and forth: both are named.
@@ -73,14 +67,14 @@ fn pol_10_plans_over_any_sites_and_careful_sites() {
         let policy = policy(&base);
         let data = Data { name: "rows".into(), table: Some(Table { rows: 9, digest: Hash([9; 32]) }) };
         let mut ledger = Ledger::in_memory(cast.identities[2].clone(), data);
-        ledger.accept(&cast.federation.roster).expect("a note");
+        ledger.accept(cast.federation.facts().set).expect("a note");
         match says(&cast.federation, &policy, &ledger) {
             Verdict::Yes(_) => assert!(waits.is_empty(), "{waits:?}"),
             Verdict::NeedsAgreement(needs) => assert_eq!(needs, waits),
             Verdict::No(why) => panic!("{why}"),
         }
         let before = ledger.head().entries;
-        ledger.agree(&cast.federation, &policy).expect("a note");
+        ledger.agree(&cast.federation.facts(), &policy).expect("a note");
         assert_eq!(ledger.head().entries - before, u64::from(!waits.is_empty()), "{waits:?}");
         assert!(matches!(says(&cast.federation, &policy, &ledger), Verdict::Yes(_)), "{waits:?}");
         let mut another = cast.federation.clone();

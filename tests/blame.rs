@@ -7,7 +7,7 @@ use std::{
 
 use veilsum_node::{
     documents::{load_identity, write_roster},
-    store::ledger,
+    door::ledger,
 };
 use veilsum_proto::roster::{Member, Roster};
 use veilsum_testkit::program::{Parties, agree, free_port, start, veilsum};

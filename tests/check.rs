@@ -4,7 +4,7 @@
 use std::{fs, os::unix::fs::PermissionsExt, time::Duration};
 
 use serde_json::{Value, json};
-use veilsum_node::store::ledger;
+use veilsum_node::door::ledger;
 use veilsum_proto::roster::{Member, Roster};
 use veilsum_testkit::program::{Parties, Running, agree, free_port, start, veilsum};
 

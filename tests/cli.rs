@@ -302,10 +302,10 @@ fn a_plan_that_hides_persons_is_for_sites_that_cut_their_rows() {
     };
     refuses("person under [rows] in site.toml");
     w.write("site.toml", "[rows]\nperson = \"label\"\nrows_per_person = 4\n");
-    refuses("at most 3 rows, and at this site 4 rows of one count");
-    w.write("site.toml", "[rows]\nperson = \"label\"\nrows_per_person = 2\n");
+    refuses("persons of at most 3 rows, and this site has persons of at most 4 rows");
+    w.write("site.toml", "[rows]\nperson = \"label\"\nrows_per_person = 3\n");
     let said = w.own();
-    assert!(said.contains("answers the whole plan") && said.contains("2² = 4 times"), "{said}");
+    assert!(said.contains("answers the whole plan") && said.contains("of whom 3 rows count"), "{said}");
     assert_eq!(fs::read(w.0.0.join("site-2.key.persons")).unwrap().len(), 32);
     // What a site says wrongly of its rows stops it before anything leaves, and shows no value.
     w.write("site.toml", "[rows]\nperson = \"patient\"\n");

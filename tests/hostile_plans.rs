@@ -17,6 +17,7 @@ use veilsum_cluster::{
 };
 use veilsum_node::{
     app_messages::{Count, CountReady, JudgeRequest},
+    door::ledger,
     error::Failure,
     loopback::{LOOPBACK_TIMING, View},
     plan::{Column, Judge, PlanSpec},
@@ -28,7 +29,6 @@ use veilsum_node::{
         dial::Line,
         server::{self, RunResult},
     },
-    store::ledger,
 };
 use veilsum_proto::{
     aggregator::{self, Timing},

@@ -10,8 +10,8 @@ use std::{
 
 use veilsum_node::carrier::{self, Address, Carrier, CarrierError, Credentials, HEADER_LEN, Transport};
 use veilsum_node::documents::{Pinned, parse_invitation};
+use veilsum_node::door::ledger;
 use veilsum_node::egress::Egress;
-use veilsum_node::store::ledger;
 use veilsum_proto::{
     identity::Identity,
     message,

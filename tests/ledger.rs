@@ -13,11 +13,11 @@ use serde_json::{Value, json};
 use veilsum_cluster::{Rows, method::Seeding};
 use veilsum_node::{
     documents::{SitePolicy, load_identity, roster_fingerprint},
+    door::{Ledger, Policy},
     error::Code,
     loopback::{LoopbackConfig, LoopbackRun},
-    store::Ledger,
 };
-use veilsum_proto::{plan::Terms, policy::Policy, suite::Hash};
+use veilsum_proto::{plan::Terms, suite::Hash};
 use veilsum_testkit::{
     in_process::{config, fcm, losing, made_up, run, unit_square},
     memory::Point,

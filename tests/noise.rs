@@ -11,6 +11,7 @@ use veilsum_cluster::{
 };
 use veilsum_node::{
     answerer::Answerer,
+    door::DEFAULT_NANO_RHO,
     dp::{self, Privacy},
     plan::PlanSpec,
     question::{self, Question, SumBounds, Terms},
@@ -19,7 +20,6 @@ use veilsum_proto::{
     Rule, fixed,
     identity::from_hex,
     noise::{Key, Stream, gaussian},
-    policy::DEFAULT_NANO_RHO,
     suite::{Hash, hash},
     vectors_api as api,
 };
@@ -420,13 +420,6 @@ fn noi_5_what_no_sensitivity_is_proved_for_is_refused() {
     refused(&|w| w.sampling = Some(veilsum_cluster::sampling::Sampling { share: 0.5, seed: 1 }), "sampled");
     refused(&|w| w.judge = veilsum_node::plan::Judge::Intermediary, "the coordinator opens");
     refused(&|w| w.recipe.restarts = 2, "restarts = 1");
-    // A site's policy is told of persons alone: a site that counts more rows of one refuses the plan ([POL-4]).
-    for (unit, told) in [(Unit::Record, None), (Unit::Person { rows: 3 }, Some(3))] {
-        let mut work = work(1.0);
-        work.recipe.noise.as_mut().expect("noise").unit = unit;
-        work.check().unwrap();
-        assert_eq!(veilsum_node::release::facts(&work).rows_per_person, told);
-    }
     // A question that is not accounted for has no layout.
     let work = work(1.0);
     let (form, domain) = (shared(&work), work.domain().unwrap());

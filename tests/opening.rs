@@ -10,6 +10,7 @@ use tokio::task::JoinHandle;
 use veilsum_cluster::{Algorithm, Query, Rows, method::Seeding, query::FuzzySums};
 use veilsum_node::{
     documents::Federation,
+    door::ledger,
     error::{Code, Failure},
     loopback::LOOPBACK_TIMING,
     method_session::{MethodSession, Turn},
@@ -19,7 +20,6 @@ use veilsum_node::{
         aggregator_host::{AggregatorHost, HostEvent},
         client::{self, ClientConfig, ClientReport},
     },
-    store::ledger,
 };
 use veilsum_proto::{aggregator, roster::PartyId};
 use veilsum_testkit::{

@@ -14,15 +14,13 @@ use std::{
 
 use veilsum_cluster::{Algorithm, OutOfBox, method::Seeding, privacy::Noise};
 use veilsum_node::{
+    door::{DEFAULT_NANO_RHO, Policy, Verdict, judge, ledger},
     loopback::toy_policy,
     plan::{Column, PlanSpec},
-    release::{Verdict, judge},
-    store::{Ledger, ledger},
 };
 use veilsum_proto::{
     identity::Identity,
     message::{Kind, kind_of},
-    policy::{DEFAULT_NANO_RHO, Policy},
     roster::PartyId,
     suite::hash,
 };
@@ -154,8 +152,8 @@ impl Site {
     fn says_yes(&self, case: &Case) -> bool {
         let federation = &case.cast.federation;
         let key = case.cast.identities[2].public();
-        let account = Ledger::look(&self.state(), &key);
-        account.is_ok_and(|account| !matches!(judge(federation, &case.policy, &account), Verdict::No(_)))
+        let account = ledger::look(&self.state(), &key);
+        account.is_ok_and(|account| !matches!(judge(&federation.facts(), &case.policy, &account, None), Verdict::No(_)))
     }
 
     /// Digests of all frames that the ledger has, without a look at whether it holds.

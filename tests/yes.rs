@@ -8,19 +8,17 @@ use std::{panic::AssertUnwindSafe, sync::Arc};
 
 use veilsum_cluster::{OutOfBox, Prepared, Rows};
 use veilsum_node::{
+    door::{Cost, Data, Gives, Ledger, Left, No, Note, Offer, PlanFacts, Policy, Table, Unit, Verdict, Yes, judge},
+    facts::cohort_digest,
     method_session::{MethodSession, Turn},
     question::{self, Layout, Question},
-    release::{Answering, Data, Left, Offer, Verdict, Yes, cohort_digest, decide, judge},
-    store::Ledger,
 };
 use veilsum_proto::{
-    Error,
     identity::Identity,
-    ledger::{Answer, Note, Table},
     message::Disclosure,
     noise::Key,
     plan::Terms,
-    policy::{Asked, Cost, Policy},
+    policy::Asked,
     roster::PartyId,
     suite::{Hash, hash},
 };
@@ -55,6 +53,7 @@ impl Walk {
             work.out_of_box = OutOfBox::Clip;
             if let Some(noise) = &mut work.recipe.noise {
                 (noise.nano_rho, noise.retries) = (noisy.unwrap_or(0).max(100_000), dice.below(4) as u32);
+                noise.unit = veilsum_cluster::privacy::Unit::Record;
             }
             let min_cohort = (3 + dice.below(ids.len() as u64 - 4)) as u16;
             let change = |terms: &mut Terms| {
@@ -84,8 +83,8 @@ impl Walk {
         self.cast.federation.terms.hash()
     }
 
-    fn begin(&self, ledger: &mut Ledger, policy: &Policy) -> Result<Yes, Error> {
-        ledger.begin_run(&self.cast.federation, policy).map(Verdict::yes).expect("a ledger in memory")
+    fn begin(&self, ledger: &mut Ledger, policy: &Policy) -> Result<Yes, No> {
+        ledger.begin_run(&self.cast.federation.facts(), policy).map(Verdict::yes).expect("a ledger in memory")
     }
 
     /// The next question of the run, or the last one again where it was lost; a refusal is one too many.
@@ -131,7 +130,7 @@ impl Walk {
         layout: &Layout,
         ledger: &mut Ledger,
         policy: &Policy,
-    ) -> Result<(), Error> {
+    ) -> Result<(), No> {
         let federation = &self.cast.federation;
         let sites: Vec<u16> = (0..federation.roster.sites.len() as u16).collect();
         (self.asked, self.slot) = (self.asked + 1, self.slot + 1);
@@ -154,22 +153,14 @@ impl Walk {
             cohort: Some(cohort_digest(&federation.roster, &sites)),
             context,
         };
-        let site = Answering {
-            identity: &self.cast.identities[2],
-            roster: &federation.roster,
-            terms: &federation.terms,
-            work: &federation.work,
-            policy,
-            rows: &self.rows,
-        };
-        decide(&site, ledger.book_mut(), &asked, &left, &Offer { question, layout })?;
+        ledger.consent(&federation.facts(), policy, &asked, &left, federation.offer(question, layout))?;
         ledger.record(&context.0, Disclosure::MaskedWords, &left).expect("a ledger in memory");
         Ok(())
     }
 }
 
 /// What was answered before, of other plans.
-fn earlier(dice: &mut Dice, ledger: &mut Ledger, cap: u64) {
+fn earlier(dice: &mut Dice, ledger: &mut Ledger, cap: u64, facts: &PlanFacts) {
     for i in 0..dice.below(4) as u8 {
         let left = Left {
             plan: Hash([100 + i; 32]),
@@ -179,10 +170,22 @@ fn earlier(dice: &mut Dice, ledger: &mut Ledger, cap: u64) {
             cohort: Some(Hash([2; 32])),
             context: Hash([i; 32]),
         };
-        let cost = Cost { scalars: 3, nano_rho: Some(dice.below(cap / 8 + 1)) };
-        let answer =
-            Answer { kind: "fuzzy_sums".into(), question: Hash([200 + i; 32]), cost, drawn: None, table: None };
-        ledger.book_mut().promise(&left, answer);
+        let rho = dice.below(cap / 8 + 1);
+        let gives = Gives::Noisy { nano_rho: rho, unit: Unit::Row, max_rows: 1 << 20 };
+        let plan = PlanFacts { plan: left.plan, gives, ..facts.clone() };
+        let asked = Asked {
+            context: left.context,
+            run: left.run,
+            slot: (0, 0),
+            cohort: (0..facts.sites as u16).collect(),
+            words: 3,
+            query: vec![i],
+            rounds: 1,
+            sites: facts.sites,
+        };
+        let offer = Offer { kind: "fuzzy_sums", cost: Cost { scalars: 3, nano_rho: Some(rho) }, drawn: None };
+        let any = Policy { nano_rho: u64::MAX, ..Policy::default() };
+        ledger.consent(&plan, &any, &asked, &left, offer).expect("a first answer");
         ledger.record(&[i], Disclosure::MaskedWords, &left).expect("a ledger in memory");
     }
 }
@@ -215,23 +218,23 @@ fn federations(seed: u64, tally: &mut Tally) {
     policy.floor.max_rounds = dice.of(&[1_000, 1_000, 8]);
     let table = (!noisy).then_some(Table { rows: 9, digest: Hash([5; 32]) });
     let data = || Data { name: "rows".into(), table };
-    let roster = walks[0].cast.federation.roster.clone();
     let fresh = || {
         let mut ledger = Ledger::in_memory(ids[2].clone(), data());
-        ledger.accept(&roster).expect("a note");
+        ledger.accept(walks[0].cast.federation.facts().set).expect("a note");
         ledger
     };
     let mut ledger = fresh();
-    earlier(&mut dice, &mut ledger, policy.nano_rho);
+    earlier(&mut dice, &mut ledger, policy.nano_rho, &walks[0].cast.federation.facts());
     if !noisy {
         for walk in &walks {
             let left = Left { plan: walk.plan(), ..Left::default() };
-            ledger.note(Note::Agreed(table), &left, Hash::default()).expect("a note");
+            ledger.note(Note::Agreed(table), &left).expect("a note");
         }
     }
     // All are proposed at once, and each is told yes or no; of those that begin some find the account taken.
     tally.proposed += walks.len();
-    let of_account = |walk: &Walk, ledger: &Ledger| judge(&walk.cast.federation, &policy, ledger.book().account());
+    let of_account =
+        |walk: &Walk, ledger: &Ledger| judge(&walk.cast.federation.facts(), &policy, ledger.account(), None);
     walks.retain(|walk| matches!(of_account(walk, &ledger), Verdict::Yes(_)));
     tally.yes += walks.len();
     let (mut running, late): (Vec<_>, Vec<_>) =
@@ -242,7 +245,7 @@ fn federations(seed: u64, tally: &mut Tally) {
         let at = dice.below(running.len() as u64) as usize;
         running[at].step(&mut dice, &mut ledger, &policy);
         tally.questions += 1;
-        assert!(ledger.book().account().spent().nano_rho <= policy.nano_rho, "more than the cap was spent");
+        assert!(ledger.account().spent().nano_rho <= policy.nano_rho, "more than the cap was spent");
         if running[at].over {
             ledger.end_run(&running[at].plan()).expect("a note");
             running.remove(at);
@@ -250,7 +253,7 @@ fn federations(seed: u64, tally: &mut Tally) {
             // Everything stands still, and another plan comes.
             let other = (noisy && dice.one_in(2)).then(|| {
                 // It takes most of what is left.
-                let taken = ledger.book().account().committed_beside(&Hash::default());
+                let taken = ledger.account().committed(None);
                 let most = policy.nano_rho.saturating_sub(taken) / 100 * (50 + dice.below(50));
                 Walk::new(&mut dice, &ids, Some(most / 2))
             });

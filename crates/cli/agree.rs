@@ -15,13 +15,12 @@ use veilsum_node::{
         self, Changes, Federation, Fingerprint, Offered, SitePolicy, Standing, fingerprint, load_identity, load_roster,
         policy_of, roster_fingerprint,
     },
+    door::{Account, Data, Ledger, Needs, Table, Verdict, judge, ledger, needs, rho_text},
     dp::Privacy,
     error::Failure,
     files,
-    release::{Account, Data, Needs, Verdict, judge, needs, rho_text},
-    store::Ledger,
 };
-use veilsum_proto::{ledger::Table, roster::PartyId};
+use veilsum_proto::roster::PartyId;
 
 use crate::{
     party::{Own, accept, key_beside, own_identity, state_of},
@@ -121,20 +120,19 @@ impl AgreeArgs {
         if site.state.is_some() && self.own.state.is_none() {
             Ledger::take_over(&state, identity.clone())?;
         }
-        let account = Ledger::look(&state, &identity.public())?;
-        if let Verdict::No(why) = judge(&federation, &site.policy, &account) {
+        let (account, facts) = (ledger::look(&state, &identity.public())?, federation.facts());
+        if let Verdict::No(why) = judge(&facts, &site.policy, &account, None) {
             return Err(why.into());
         }
         let named = self.own.handed.is_some() || self.own.data.is_some() || site.rows.source.is_some();
         let data = if federation.work.recipe.noise.is_some() || !named {
-            Data { name: site.data.clone(), table: None }
+            Data::unread(&site.data)
         } else {
             let from = self.own.rows(&site, file.as_deref(), Some(&key))?;
             let loaded = documents::load_rows(&federation, &from)?;
-            Data::of(&site.data, &identity, &*loaded.rows)
+            Data::of(&site.data, &identity, loaded.rows.rows(), &loaded.rows.digest())
         };
-        let (plan, Federation { roster, terms, work }) = (federation.terms.hash(), &federation);
-        let asks = needs((roster, terms, work), &site.policy, &account, data.table.as_ref());
+        let (plan, asks) = (facts.plan, needs(&facts, &site.policy, &account, data.table.as_ref()));
         if asks.is_empty() {
             let says =
                 format!("{name} answers the plan {}: nothing in it waits for an agreement", fingerprint(&plan.0));
@@ -160,7 +158,7 @@ impl AgreeArgs {
                 "read the plan again",
             ));
         }
-        Ledger::open(&state, identity, data, plan)?.agree(&federation, &site.policy)?;
+        Ledger::open(&state, identity, data, Some(plan))?.agree(&facts, &site.policy)?;
         let says = format!("{name} answers the plan {}.", fingerprint(&plan.0));
         let value = json!({ "agreed": true, "plan": plan.to_string(), "needs": asks, "says": says });
         crate::verb::print(json, &value, &says)

@@ -20,9 +20,11 @@ use veilsum_node::{
         self, Federation, Loaded, Offered, RowsFrom, SitePolicy, columns_beside, fingerprint, load_identity, load_plan,
         load_roster, policy_of, reading_of, roster_fingerprint,
     },
+    door::{
+        Account, Verdict, judge,
+        ledger::{digests_of, look},
+    },
     error::{Code, Failure},
-    release::{Account, Verdict, judge},
-    store::{Ledger, ledger::digests_of},
     table::{self, Tally},
 };
 use veilsum_proto::{
@@ -239,7 +241,7 @@ impl Check<'_> {
             self.skip("answers", "whether this site answers a plan needs roster and plan");
             return None;
         };
-        match judge(federation, &policy.policy, &account) {
+        match judge(&federation.facts(), &policy.policy, &account, None) {
             Verdict::NeedsAgreement(needs) => {
                 let why: Vec<String> = needs.iter().map(ToString::to_string).collect();
                 let says = format!("this plan waits for your agreement: {}", why.join("; "));
@@ -329,13 +331,13 @@ impl Check<'_> {
     /// What this site's ledger says.
     fn account(&mut self, key: &Path, identity: &Identity) -> Option<Account> {
         let state = state_of(key, self.args.own.state.as_ref());
-        let looked = state.and_then(|state| Ok(Ledger::look(&state, &identity.public())?));
+        let looked = state.and_then(|state| Ok(look(&state, &identity.public())?));
         let account = self.took("ledger", looked)?;
         self.pass(
             "ledger",
-            match account.spent().questions {
+            match account.spent().answers {
                 0 => "whole, and nothing was given away yet".to_owned(),
-                n => format!("whole, and as its head says: {} so far", counted(n as usize, "different answer")),
+                n => format!("whole, and as its head says: {} so far", counted(n as usize, "answer")),
             },
         );
         Some(account)

@@ -8,7 +8,6 @@ use std::path::{Path, PathBuf};
 use clap::Args;
 use veilsum_proto::{
     plan::{Sites, Terms},
-    policy::rho_text,
     roster::Roster,
 };
 
@@ -26,6 +25,7 @@ use crate::{
 use veilsum_node::{
     cost::first_centres,
     documents::{self, Federation, SitePolicy},
+    door::rho_text,
     error::Failure,
     files,
     loopback::{self, LoopbackConfig, LoopbackRun, LoopbackSite},

@@ -10,15 +10,16 @@ use std::{
 use clap::{Args, Command, FromArgMatches};
 use serde_json::{Value, json};
 use veilsum_node::{
+    answerer::Rows,
     documents::{Federation, Handed, Pinned, SitePolicy, check_address, policy_of, write_key, write_roster},
+    door::{Data, Ledger, ledger},
     error::{Code, Failure},
+    facts::set_of,
     files::Existing,
     loopback::{LoopbackRun, LoopbackSite},
     random::system_rng,
-    release::{Data, Hash, Rows},
     report,
     role::{client::ClientConfig, intermediary::IntermediaryConfig, server::ServerConfig},
-    store::{Ledger, ledger},
     table::Tally,
 };
 use veilsum_proto::{
@@ -87,8 +88,8 @@ pub fn found(folder: &Path, name: &str, aggregators: [(&str, &str); 2], sites: &
     for (key, identity) in keys.drain(2..) {
         let state = key.with_added_extension("state");
         ledger::begin(&state, &identity.digest_secret())?;
-        let data = Data { name: SitePolicy::default().data, table: None };
-        Ledger::open(&state, Arc::new(identity), data, Hash::default())?.accept(&roster)?;
+        let data = Data::unread(&SitePolicy::default().data);
+        Ledger::open(&state, Arc::new(identity), data, None)?.accept(set_of(&roster))?;
     }
     Ok(())
 }
@@ -193,7 +194,7 @@ pub async fn simulate(federation: &Federation, rows: Vec<Vec<f64>>, consent: &Co
     let columns = federation.work.domain()?.columns();
     let site = |(name, values): (&String, Vec<f64>)| {
         let wrong =
-            |e: veilsum_node::release::ClusterError| Failure::input(format!("{name}: {e}"), Failure::from(e).advice);
+            |e: veilsum_node::answerer::ClusterError| Failure::input(format!("{name}: {e}"), Failure::from(e).advice);
         let rows = Rows::new(values, columns).map_err(wrong)?;
         let site = LoopbackSite::new(name.clone(), rows);
         site.prepare(&federation.work.domain()?, federation.work.out_of_box)

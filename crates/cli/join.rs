@@ -14,6 +14,7 @@ use veilsum_node::{
     documents::{
         Begun, Offered, Pinned, Standing, answer_line, check_address, fingerprint, load_roster, parse_invitation,
     },
+    door::ledger::{self, FILE, HEAD},
     error::{Code, Failure},
     files::quoted,
     random::drawn,
@@ -21,7 +22,6 @@ use veilsum_node::{
         join::{self, JoinConfig},
         stop,
     },
-    store::ledger::{self, FILE, HEAD},
 };
 use veilsum_proto::{
     identity::Identity,

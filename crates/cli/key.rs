@@ -4,13 +4,10 @@ use std::{path::Path, sync::Arc};
 
 use veilsum_node::{
     documents::{Pinned, load_identity, write_key},
+    door::{Ledger, LedgerError, ledger},
     error::Failure,
     files::Existing,
     random::{drawn, system_rng},
-    store::{
-        Ledger,
-        ledger::{self, LedgerError},
-    },
 };
 use veilsum_proto::identity::Identity;
 use zeroize::Zeroizing;

@@ -7,13 +7,7 @@ use std::{
 
 use clap::{Args, ValueEnum};
 use serde_json::{Value, json};
-use veilsum_proto::{
-    journal::Record,
-    ledger::{Entry, Note},
-    message::session,
-    policy::rho_text,
-    roster::PartyId,
-};
+use veilsum_proto::{journal::Record, message::session, roster::PartyId};
 
 use crate::{
     party::{own_identity, state_of},
@@ -23,12 +17,13 @@ use crate::{
 use veilsum_node::{
     cost::counted,
     documents::{fingerprint, load_federation, policy_of},
-    error::Failure,
-    release::Data,
-    store::{
-        Journal, Ledger, Told,
+    door::{
+        Data, Entry, Ledger, Note,
         ledger::{self, HEAD},
+        rho_text,
     },
+    error::Failure,
+    store::{Journal, Told},
 };
 
 /// Say what this site gave away, or erase what it keeps of a run
@@ -97,8 +92,7 @@ fn forget(args: &LedgerArgs, run: &Path, json: bool) -> Result<(), Failure> {
     // Nobody is in the run meanwhile, and what it did not spend is free again.
     if state.join(HEAD).exists() {
         let (site, _) = policy_of(args.policy.as_deref(), Some(&args.key))?;
-        let data = Data { name: site.data, table: None };
-        Ledger::open(&state, Arc::new(identity), data, terms)?.end_run(&terms)?;
+        Ledger::open(&state, Arc::new(identity), Data::unread(&site.data), Some(terms))?.end_run(&terms)?;
     }
     let mut erased = 0;
     for aggregator in [PartyId::Coordinator, PartyId::Intermediary] {

@@ -14,17 +14,16 @@ use veilsum_node::{
         self, Federation, Fingerprint, HANDED, Handed, Offered, RowsFrom, SitePolicy, Standing, load_identity,
         policy_of,
     },
+    door::{Data, Ledger, ledger},
     error::{Code, Failure},
-    files,
-    release::Data,
-    report,
+    facts::set_of,
+    files, report,
     role::{
         config::{Party, WITHOUT_END},
         progress::Watcher,
         server::OnLoss,
         stop,
     },
-    store::{Ledger, ledger},
     table::RowRules,
 };
 use veilsum_proto::{
@@ -32,7 +31,6 @@ use veilsum_proto::{
     identity::Identity,
     plan::Terms,
     roster::{Member, PartyId},
-    suite::Hash,
 };
 
 use crate::terminal::ask;
@@ -249,8 +247,7 @@ pub(crate) fn name_sites(offered: &Offered<'_>, state: Option<&PathBuf>) -> Resu
     if site.state.is_some() && state.is_none() {
         Ledger::take_over(&folder, identity.clone())?;
     }
-    let data = Data { name: site.data, table: None };
-    Ok(Ledger::open(&folder, identity, data, Hash::default())?.accept(offered.roster)?)
+    Ok(Ledger::open(&folder, identity, Data::unread(&site.data), None)?.accept(set_of(offered.roster))?)
 }
 
 /// A key file: as told, else the only one in the folder of `document`.

@@ -8,10 +8,9 @@ use std::{
 
 use veilsum_node::{
     documents::{self, Federation, Offered, Pinned, PlanAnswer, RowsFrom, SitePolicy, policy_of},
+    door::{Verdict, judge, ledger},
     error::{Code, Failure},
-    release::{Verdict, judge},
     role::standby::{Looking, Opinion},
-    store::{Ledger, ledger},
     table,
 };
 use veilsum_proto::{identity::Identity, roster::Roster, suite::hash};
@@ -91,8 +90,8 @@ impl Judge {
     fn of_plan(&self, federation: &Federation, looking: &Looking) -> Result<Opinion, Failure> {
         let (site, mut from) = self.rows()?;
         from.halt = looking.halt.clone();
-        let account = Ledger::look(&self.state, &self.identity.public())?;
-        let verdict = judge(federation, &site.policy, &account);
+        let account = ledger::look(&self.state, &self.identity.public())?;
+        let verdict = judge(&federation.facts(), &site.policy, &account, None);
         if !matches!(verdict, Verdict::Yes(_)) {
             return Ok(said(verdict));
         }
@@ -139,8 +138,9 @@ mod tests {
 
     use veilsum_node::{
         documents::write_roster,
+        door::{Data, Ledger},
+        facts::set_of,
         plan::{Column, OutOfBox, PlanSpec, Seeding},
-        store::ledger,
     };
     use veilsum_proto::codec;
     use veilsum_testkit::{cast::Cast, program::Folder};
@@ -190,10 +190,8 @@ mod tests {
         let roster = Roster::clone(&of(&works()[0].0, 64).roster);
         write_roster(&judge.roster, &roster.clone().sign(&ids[0]).expect("signed")).expect("a roster");
         Pinned::change(&judge.key, |pinned| pinned.roster = Some(roster.clone())).expect("agreed");
-        let rows = veilsum_node::release::Data { name: "rows".into(), table: None };
-        let mut ledger = Ledger::open(&judge.state, ids[2].clone(), rows, veilsum_proto::suite::Hash::default())
-            .expect("an account");
-        ledger.accept(&roster).expect("a note");
+        let mut ledger = Ledger::open(&judge.state, ids[2].clone(), Data::unread("rows"), None).expect("an account");
+        ledger.accept(set_of(&roster)).expect("a note");
         drop(ledger);
         let usual: String = (0..40).map(|i| format!("{},0.5\n", f64::from(i) / 50.0)).collect();
         let tables = ["", "0.1,0.9\n", &usual, "7,-1e300\n0.5,0.5\n", ",\nabc,0.1\n0.3\n", "0,0\n0,0\n"];

@@ -13,15 +13,13 @@ use veilsum_node::{
     clock::seconds_since_1970,
     cost::counted,
     documents::{load_federation, load_identity},
+    door::ledger::{self, FILE},
     error::Failure,
     role::{
         progress::size,
         status::{self, Peer, Phase, Status},
     },
-    store::{
-        HubEntry, Journal,
-        ledger::{self, FILE},
-    },
+    store::{HubEntry, Journal},
 };
 use veilsum_proto::{
     journal::{Record, RecordKind},

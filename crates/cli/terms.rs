@@ -3,6 +3,7 @@
 use veilsum_node::{
     cost::usual_slots,
     documents::{Federation, with_settings},
+    door::DEFAULT_MAX_ROWS,
     error::{Code, Failure},
     plan::PlanSpec,
     random::system_rng,
@@ -10,7 +11,6 @@ use veilsum_node::{
 use veilsum_proto::{
     identity::Identity,
     plan::{Sites, Terms},
-    policy::DEFAULT_MAX_ROWS,
     roster::{Member, Roster},
 };
 

@@ -8,12 +8,12 @@ use veilsum_node::{
     agreed::Federation,
     cost::counted,
     documents::{self, fingerprint, roster_fingerprint},
+    door::ledger,
     error::{Code, Failure},
     files, model,
     recompute::{self, MAX_OPENINGS, Recomputed, check_model},
     report,
     signed::{self, About, Checked},
-    store::ledger,
 };
 use veilsum_proto::{
     identity::{PublicKey, from_hex},

@@ -5,6 +5,7 @@ pub(crate) use veilsum_node::report::totals::{EXACT, totals_tell};
 use veilsum_node::{
     cost::Cost,
     documents::{Federation, Reading, SitePolicy, roster_fingerprint},
+    door::Unit,
 };
 use veilsum_proto::roster::Roster;
 
@@ -42,32 +43,30 @@ pub(crate) fn totals(sentences: &[String]) -> String {
 
 /// What the account means for a person of this site ([NOI-6]).
 pub(crate) fn of_a_person(site: &SitePolicy) -> String {
-    match site.policy.rows_per_person {
-        None => "The account is of one row: a person with r rows costs r² times as much. `person` under [rows] in site.toml bounds r."
+    match site.policy.unit {
+        Unit::Row => "The account is of one row: a person with r rows costs r² times as much. `person` under [rows] in site.toml bounds r."
             .to_owned(),
-        Some(1) => "One row of a person counts here, so the account is of one person.".to_owned(),
-        Some(rows) => format!(
-            "One person has at most {rows} rows that count here. Plans whose unit is one row cost a person {rows}² = {} times what the account \
-             says; of those whose unit is a person it says what they cost one.",
-            rows * rows
+        Unit::Person(1) => "One row of a person counts here, so the account is of one person.".to_owned(),
+        Unit::Person(rows) => format!(
+            "The account is of one person, of whom {rows} rows count here at most. Plans that hide anything else are refused."
         ),
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use veilsum_proto::policy::Policy;
+    use veilsum_node::door::Policy;
 
     use super::*;
 
     #[test]
     fn a_site_says_what_its_account_means_for_a_person() {
-        for (rows_per_person, said) in [
-            (None, "a person with r rows costs r² times"),
-            (Some(1), "the account is of one person"),
-            (Some(3), "cost a person 3² = 9 times"),
+        for (unit, said) in [
+            (Unit::Row, "a person with r rows costs r² times"),
+            (Unit::Person(1), "the account is of one person"),
+            (Unit::Person(3), "of whom 3 rows count"),
         ] {
-            let site = SitePolicy::from(Policy { rows_per_person, ..Policy::default() });
+            let site = SitePolicy::from(Policy { unit, ..Policy::default() });
             assert!(of_a_person(&site).contains(said), "{}", of_a_person(&site));
         }
     }

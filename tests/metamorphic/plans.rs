@@ -12,14 +12,12 @@ use veilsum_cluster::{
     sampling::Sampling,
 };
 use veilsum_node::{
+    door::{self, Ask, Exact, Policy},
     loopback::toy_policy,
     plan::{Categorical, Column, Judge, PlanSpec},
     table::Missing,
 };
-use veilsum_proto::{
-    plan::Terms,
-    policy::{Ask, Exact, Policy},
-};
+use veilsum_proto::plan::Terms;
 use veilsum_testkit::cast::Cast;
 
 /// Chance from a seed.
@@ -176,8 +174,8 @@ pub(crate) fn work(dice: &mut Dice, noisy: bool) -> PlanSpec {
 }
 
 /// What a policy may forbid, by public facts.
-fn policy(dice: &mut Dice) -> Policy {
-    let mut policy = Policy { rows_per_person: Some(2), ..toy_policy().policy };
+fn policy(dice: &mut Dice, unit: door::Unit) -> Policy {
+    let mut policy = Policy { unit, ..toy_policy().policy };
     match dice.below(16) {
         0 => policy.nano_rho = dice.below(300_000_000),
         1 => policy.methods = Some(vec!["fcm".into()]),
@@ -187,7 +185,7 @@ fn policy(dice: &mut Dice) -> Policy {
         5 => policy.floor.max_rounds = dice.below(8) as u32,
         6 => policy.exact = Exact::Never,
         7 => policy.ask = Ask::Always,
-        8 => policy.rows_per_person = None,
+        8 => policy.unit = door::Unit::Person(3),
         _ => {}
     }
     policy
@@ -233,9 +231,13 @@ pub(crate) fn case(seed: u64) -> Case {
     });
     let other = Query::fuzzy_sums(Centres::from_rows(&vec![vec![0.3; 2]; 2]).expect("centres"), 1.7);
     let other = veilsum_node::question::Question::Cluster(other.into()).to_bytes();
+    let unit = match cast.federation.facts().gives {
+        door::Gives::Noisy { unit, .. } => unit,
+        door::Gives::Exact { .. } => door::Unit::Row,
+    };
     Case {
         cast,
-        policy: policy(&mut dice),
+        policy: policy(&mut dice, unit),
         agreed: !dice.one_in(12),
         missing: dice.of(&[None, Some(Missing::LeaveOut)]),
         trick,

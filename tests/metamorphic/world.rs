@@ -36,7 +36,7 @@ use veilsum_proto::{
     identity::{Identity, from_hex},
     message::{Kind, kind_of},
     noise,
-    policy::{self, Asked, Policy, Request, Spent},
+    policy::Asked,
     roster::PartyId,
     site,
     standing::{Answered, Standing},
@@ -300,11 +300,9 @@ impl Play<'_> {
             _ => self.standing[i].answered.and(&self.talks[which].session, &asked.run, asked.slot),
         };
         self.standing[i] = Standing { answered, ..self.standing[i] };
-        let policy = Policy { floor: toy(), ..Policy::default() };
-        let request = Request { agreed: true, ..Request::default() };
-        match policy::decide(&federation.terms, &policy, asked, &request, &Spent::default()) {
+        match asked.consent(&toy(), federation.terms.least(asked.sites), 1) {
             Ok(consent) => site::Input::Contribute { consent, values },
-            Err(e) => panic!("the others' policy refuses: {e}"),
+            Err(e) => panic!("the others' floor refuses: {e}"),
         }
     }
 

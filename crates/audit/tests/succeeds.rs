@@ -19,11 +19,11 @@ use veilsum_cluster::{
 };
 use veilsum_node::{
     agreed::Federation,
+    door::{Account, Policy, Verdict, judge},
     loopback::{fresh, roster_of},
     plan::{Categorical, PlanSpec},
-    release::{Account, Verdict, judge},
 };
-use veilsum_proto::{plan::Terms, policy::Policy};
+use veilsum_proto::plan::Terms;
 
 use crate::{
     made::{LABEL, SEED, answer, audited, fcm, kmeans, noisy, plan_of, sites, terms_of, units},
@@ -137,7 +137,7 @@ fn agreed(case: &Case) -> Result<(), String> {
     let terms = terms_of(&case.work(), &case.sites());
     let terms = Terms { roster: roster.hash(), min_total_rows: 180, ..terms };
     let federation = Federation::new(roster, terms).unwrap();
-    match judge(&federation, &Policy::default(), &Account::default()) {
+    match judge(&federation.facts(), &Policy::default(), &Account::default(), None) {
         Verdict::No(why) => Err(why.to_string()),
         Verdict::Yes(_) | Verdict::NeedsAgreement(_) => Ok(()),
     }

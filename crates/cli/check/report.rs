@@ -9,15 +9,11 @@ use veilsum_node::{
     checkup::{Finding, Outcome, Rule},
     cost::{Cost, counted},
     documents::{Federation, Reading, SitePolicy},
+    door::{Account, Policy, Yes, left_text, rho_text},
     dp,
     error::{Code, Failure},
     forecast::Forecast,
-    release::{Account, Yes},
     table::Tally,
-};
-use veilsum_proto::{
-    policy::{Policy, left_text, rho_text},
-    suite::Hash,
 };
 
 use crate::{
@@ -119,7 +115,7 @@ pub(super) struct Spent {
 impl Spent {
     pub(super) fn of(account: &Account, site: &SitePolicy) -> Spent {
         let (spent, cap, exact) = (account.spent(), site.policy.nano_rho, !account.tables().is_empty());
-        let committed = account.committed_beside(&Hash::default());
+        let committed = account.committed(None);
         let used = match committed {
             0 => "the whole account is left".to_owned(),
             all if all >= cap => "the account is used up".to_owned(),
@@ -131,7 +127,7 @@ impl Spent {
             } else {
                 used
             },
-            answers: spent.questions,
+            answers: spent.answers,
             nano_rho: spent.nano_rho,
             nano_rho_begun: committed - spent.nano_rho,
             nano_rho_left: cap.saturating_sub(committed),

@@ -3,10 +3,10 @@
 use veilsum_charts::text;
 use veilsum_cluster::{Clusters, metrics, pooled};
 use veilsum_node::{
+    answerer::Prepared,
     cost,
     error::Failure,
     plan::{PlanSpec, Recipe},
-    release::Prepared,
     report::Pooled,
     result::RunResult,
 };

@@ -6,11 +6,11 @@ use veilsum_cluster::synthetic;
 pub(super) use veilsum_cluster::synthetic::DEFAULT_START_SEED;
 use veilsum_node::{
     agreed::check_sites,
+    answerer::{ClusterError, Domain, Rows},
     cost::counted,
     error::Failure,
     loopback::LoopbackSite,
     plan::{Categorical, Column, Scaling},
-    release::{ClusterError, Domain, Rows},
     split,
     table::{self, RowRules, Table, TableSpec},
 };

@@ -6,6 +6,7 @@ use serde_json::json;
 use veilsum_node::{
     cost,
     documents::{self, Loaded, SitePolicy, policy_of},
+    door::{Ledger, LedgerError, ledger},
     error::{Code, Failure},
     report,
     role::{
@@ -13,7 +14,6 @@ use veilsum_node::{
         status::Window,
         stop,
     },
-    store::{Ledger, LedgerError},
     table::Tally,
 };
 use veilsum_proto::{identity::Identity, roster::PartyId};
@@ -70,7 +70,7 @@ pub(crate) fn read(args: &RunArgs, json: bool) -> Result<(ClientConfig, Option<T
     let (site, file) = policy_of(args.own.policy.as_deref(), Some(&key))?;
     shares(args, &site, &identity, &state)?;
     // Before anybody is dialled. A line that was being written when the process ended is dropped when the ledger is opened.
-    match Ledger::look(&state, &identity.public()) {
+    match ledger::look(&state, &identity.public()) {
         Ok(_) | Err(LedgerError::Torn { .. }) => {}
         Err(other) => return Err(other.into()),
     }

@@ -3,16 +3,15 @@
 
 use std::sync::Arc;
 
-pub use veilsum_proto::roster::check_sites;
 use veilsum_proto::{
     identity::Identity,
     limits::{MAX_QUERY, MIN_SITES},
     plan::{Sites, Terms},
     roster::{PartyId, Roster},
 };
+pub use veilsum_proto::{identity::fingerprint, roster::check_sites};
 
 use crate::{
-    app_messages::fingerprint,
     dp,
     error::Failure,
     plan::{Judge, PlanSpec},

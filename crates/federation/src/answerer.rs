@@ -1,6 +1,8 @@
 //! Where a site's answers come from: rows in memory, or rows in Spark.
 
-use veilsum_cluster::{Batch, Domain, Prepared, Steps, words};
+use veilsum_cluster::{Batch, Steps, words};
+/// What a site's rows are once they are read, and once they are ready to answer.
+pub use veilsum_cluster::{Domain, Error as ClusterError, Prepared, Rows, Scaling};
 pub use veilsum_proto::suite::Hash;
 use veilsum_proto::suite::{self, LongHash};
 

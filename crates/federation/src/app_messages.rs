@@ -5,7 +5,7 @@ use std::fmt;
 use serde::{Deserialize, Serialize};
 use veilsum_cluster::{Batch, validity::Verdict};
 use veilsum_proto::{
-    identity::{Identity, Signature, to_hex},
+    identity::{Identity, Signature, fingerprint},
     message::{self, Kind},
     suite::{self, Hash},
 };
@@ -209,11 +209,6 @@ pub fn frame<T: Serialize>(identity: &Identity, session: &Hash, kind: Kind, mess
 /// Text from a peer as it may stand in a log or error: short, one line, printable.
 pub fn clean(text: &str) -> String {
     text.chars().map(|c| if is_odd(c) { ' ' } else { c }).take(400).collect()
-}
-
-/// The short form of a hash or key that two people can compare by telephone: 16 hexadecimal digits in groups of four.
-pub fn fingerprint(bytes: &[u8; 32]) -> String {
-    bytes[..8].chunks(2).map(to_hex).collect::<Vec<_>>().join("-")
 }
 
 /// The carrier's view of a frame header.

@@ -12,8 +12,8 @@ use veilsum_cluster::{
     privacy::{HONEST, Noise, Unit, advantage, excess},
 };
 
-pub use veilsum_proto::policy::DEFAULT_NANO_RHO;
-use veilsum_proto::policy::rho_text;
+pub use veilsum_door::DEFAULT_NANO_RHO;
+use veilsum_door::rho_text;
 
 use crate::{
     error::Failure,

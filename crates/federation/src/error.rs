@@ -1,5 +1,6 @@
 //! Exit codes and the error that carries one: what happened, whose fault it is, what to do next.
 
+use veilsum_door::{LedgerError, No};
 use veilsum_proto::Rule;
 
 /// Exit codes of every command. `veilsum --help` and the book list them; tests hold them.
@@ -154,6 +155,53 @@ impl From<veilsum_proto::Error> for Failure {
         };
         let rule = e.rule();
         Failure { rule, ..Failure::new(code, e, next) }
+    }
+}
+
+impl From<LedgerError> for Failure {
+    fn from(e: LedgerError) -> Self {
+        let passes = matches!(&e, LedgerError::Io { source, .. } if veilsum_door::may_pass(source));
+        let next = match e {
+            LedgerError::Io { .. } => "check free space and permissions of the folder (--state)",
+            LedgerError::Missing(_) => {
+                "check the path: a site keeps it as ledger.jsonl in its state folder; before its first answer there is none"
+            }
+            LedgerError::Locked { .. } => {
+                "stop the other process or wait until its run is over: one identity takes part in one run at a time"
+            }
+            LedgerError::Damaged { .. } => {
+                "put back the file as it was; what was given away before can no longer be told from this one (`veilsum verify LEDGER` names the \
+                 entry)"
+            }
+            LedgerError::Form { .. } => {
+                "nothing in the folder was changed: go on with the version that wrote it; an account is never begun anew over rows that answered"
+            }
+            LedgerError::Torn { .. } => {
+                "a process ended while it wrote: start the site once, which drops that line if its head does not know it"
+            }
+            LedgerError::Cut { .. } => {
+                "put the newest ledger back: entries that are missing were given away all the same"
+            }
+            LedgerError::NoHead(_) => {
+                "put it back; if it is lost, these rows count as having answered everything: begin with other rows in another state folder"
+            }
+            LedgerError::NoAccount(_) => {
+                "put the newest copy of this site's state folder back; if it is lost, nobody knows what these rows have answered: let the \
+                 coordinator take this site out and invite it anew (`veilsum join` then asks whether a new account begins)"
+            }
+            LedgerError::Foreign { .. } => {
+                "give this party its own state folder; if it shares this one with another federation, say so (`state` in site.toml); if its key is \
+                 lost, let the coordinator invite it anew: `veilsum join` makes another key that goes on with the account"
+            }
+            LedgerError::Unasked => return Failure::defect(e),
+        };
+        if passes { Failure::storage(e, next) } else { Failure::input(e, next) }
+    }
+}
+
+impl From<No> for Failure {
+    fn from(no: No) -> Self {
+        veilsum_proto::Error::from(no).into()
     }
 }
 

@@ -12,8 +12,7 @@
 //! 5. [`model`], [`description`], [`errors`], [`traffic`], [`signed`], [`result`]: what a site keeps, what is said of columns, how far noise
 //!    moves them, what was sent, what parties sign of a result, and what a run comes to; [`spoken`]: the words in which people compare
 //!    documents;
-//! 6. [`release`], [`replay`]: the one door through which a site's answer leaves, from the inside out: may the answer leave, and does the
-//!    site's own copy of the method ask it;
+//! 6. [`facts`], [`replay`]: what a site's door is told of a plan and its questions, and whether the site's own copy of the method asks one;
 //! 7. [`cost`], [`forecast`]: what a whole plan costs in bytes, and what it gives away;
 //!
 //! # In short
@@ -29,6 +28,7 @@ pub mod description;
 pub mod dp;
 pub mod error;
 pub mod errors;
+pub mod facts;
 pub mod forecast;
 pub mod method_session;
 pub mod model;
@@ -36,7 +36,6 @@ pub mod near;
 pub mod oracle;
 pub mod plan;
 pub mod question;
-pub mod release;
 pub mod replay;
 pub mod result;
 pub mod signed;

@@ -63,7 +63,7 @@ fn invalid(why: impl std::fmt::Display) -> Failure {
     )
 }
 
-const _: () = assert!(veilsum_cluster::privacy::HONEST == veilsum_proto::policy::HONEST);
+const _: () = assert!(veilsum_cluster::privacy::HONEST == veilsum_door::HONEST);
 
 /// Steps that a plan may ask for, as powers of one half.
 const STEP_BITS: std::ops::RangeInclusive<u8> = 8..=62;

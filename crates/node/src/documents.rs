@@ -44,14 +44,13 @@ pub use site::{SitePolicy, keep_policy, load_policy, policy_of};
 
 use veilsum_federation::error::Failure;
 pub use veilsum_federation::{
-    agreed::{Federation, whoami},
-    app_messages::fingerprint,
+    agreed::{Federation, fingerprint, whoami},
     spoken::{Fingerprint, WORDS, roster_fingerprint},
 };
 
 use crate::{
+    answerer::{ClusterError, Prepared, Rows},
     plan::OutOfBox,
-    release::{ClusterError, Prepared, Rows},
     table::{self, Table, TableSpec, Tally},
 };
 

@@ -4,6 +4,7 @@
 use std::sync::Arc;
 
 use serde::Serialize;
+use veilsum_door::Entered;
 use veilsum_proto::{
     identity::Identity,
     message::{Disclosure, Kind},
@@ -27,17 +28,6 @@ pub enum MayLeave {
     CannotDependOnRows,
     /// The site's ledger has an entry of it, and says what it gives away.
     InLedger(Disclosure),
-}
-
-/// That a ledger has an entry of a frame.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Entered(Disclosure);
-
-impl Entered {
-    /// The ledger alone says so.
-    pub(crate) fn by_the_ledger(discloses: Disclosure) -> Entered {
-        Entered(discloses)
-    }
 }
 
 mod sealed {
@@ -76,7 +66,7 @@ impl Egress {
 
     /// A site's frame that its ledger has an entry of.
     pub(crate) fn in_ledger(frame: Arc<Vec<u8>>, entered: Entered) -> Egress {
-        Egress { frame, why: MayLeave::InLedger(entered.0) }
+        Egress { frame, why: MayLeave::InLedger(entered.discloses()) }
     }
 
     /// Another process's bytes: of a test that is a broken or hostile peer, or of a site in another language behind a relay.

@@ -4,13 +4,13 @@
 //! after a crash the target is the old file or the new one. A target that is a symbolic link is replaced, not followed.
 
 use std::{
-    ffi::OsString,
-    fs::{self, File, OpenOptions},
+    fs::{self, File},
     io::{self, Read, Write},
     path::{Path, PathBuf},
-    sync::atomic::{AtomicU64, Ordering},
 };
 
+pub use veilsum_door::may_pass;
+use veilsum_door::{Access, Folder, Replacement};
 use zeroize::Zeroizing;
 
 use crate::error::Failure;
@@ -73,24 +73,6 @@ impl FileError {
             }
         }
     }
-}
-
-/// Whether the system may let the same be done later, without anybody who changes a document, a name or a permission: the disk is full,
-/// fails, or is mounted for reading alone.
-pub fn may_pass(error: &io::Error) -> bool {
-    use io::ErrorKind as K;
-    !matches!(
-        error.kind(),
-        K::NotFound
-            | K::PermissionDenied
-            | K::AlreadyExists
-            | K::NotADirectory
-            | K::IsADirectory
-            | K::InvalidInput
-            | K::InvalidData
-            | K::InvalidFilename
-            | K::Unsupported
-    )
 }
 
 /// What became of a step at the disk, with what to do next: [`Failure::storage`] if it may pass.
@@ -185,13 +167,6 @@ pub fn quoted(path: &Path) -> String {
 
 // ---- Writing --------------------------------------------------------------------------------------------------------
 
-/// Who may read a new file.
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Access {
-    Private,
-    Public,
-}
-
 fn write(path: &Path, bytes: &[u8], existing: Existing, access: Access) -> Result<(), FileError> {
     let exists = || FileError::Exists(path.to_owned());
     // Looked up first only to spare the work; what decides is the link below.
@@ -200,30 +175,39 @@ fn write(path: &Path, bytes: &[u8], existing: Existing, access: Access) -> Resul
     }
     if access == Access::Public && is_already(path, bytes) {
         // A process that ended between the last two steps may have left the name in memory alone.
-        return Folder::of(path).sync();
+        return Folder::of(path).sync().map_err(failed(path));
     }
-    let mut draft = Replacement::create(path, access)?;
+    let mut draft = created(path, access)?;
     if access == Access::Public
         && let Ok(old) = fs::symlink_metadata(path)
         && old.is_file()
     {
         // Somebody may have closed the older file to others: the new one must not open it again.
-        draft.file.set_permissions(old.permissions()).map_err(failed(path))?;
+        draft.file().set_permissions(old.permissions()).map_err(failed(path))?;
     }
-    draft.file.write_all(bytes).map_err(failed(path))?;
-    draft.sync()?;
+    draft.file().write_all(bytes).and_then(|()| draft.sync()).map_err(failed(path))?;
     match existing {
-        Existing::Replace => draft.take_name()?,
+        Existing::Replace => draft.take_name().map_err(failed(path))?,
         // A hard link, unlike a rename, fails where the name is taken, even if that happened just now.
-        Existing::Refuse => match fs::hard_link(&draft.path, path) {
+        Existing::Refuse => match fs::hard_link(draft.path(), path) {
             Ok(()) => Folder::of(path),
             Err(error) if error.kind() == io::ErrorKind::AlreadyExists => return Err(exists()),
             // A file system without hard links: look again, then rename, with an instant between the two.
             Err(_) if fs::symlink_metadata(path).is_ok() => return Err(exists()),
-            Err(_) => draft.take_name()?,
+            Err(_) => draft.take_name().map_err(failed(path))?,
         },
     }
     .sync()
+    .map_err(failed(path))
+}
+
+fn created(path: &Path, access: Access) -> Result<Replacement, FileError> {
+    Replacement::create(path, access).map_err(|source| match source.kind() {
+        io::ErrorKind::InvalidFilename if path.file_name().is_none() => {
+            FileError::Unfit(path.to_owned(), "does not name a file".into(), "add a file name")
+        }
+        _ => failed(path)(source),
+    })
 }
 
 /// Whether just these bytes are there: then nothing has to be written, for which there may be no space.
@@ -237,110 +221,10 @@ fn failed(path: &Path) -> impl Fn(io::Error) -> FileError {
     move |source| FileError::Write { path: path.to_owned(), source }
 }
 
-/// A file that is to become that at `target`, in two steps, so that several files go to the disk side by side: its bytes are there before
-/// it takes the name, and the name is there once its folder is. Until then its own name is one that nobody looks for; it is removed unless it
-/// took the other.
-pub(crate) struct Replacement {
-    target: PathBuf,
-    path: PathBuf,
-    file: File,
-}
-
-impl Replacement {
-    /// Writes a secret beside the file at `path`.
-    ///
-    /// # Errors
-    /// A [`FileError`] where it cannot be written.
-    pub(crate) fn write(path: &Path, bytes: &[u8]) -> Result<Replacement, FileError> {
-        let mut draft = Replacement::create(path, Access::Private)?;
-        draft.file.write_all(bytes).map_err(failed(path))?;
-        Ok(draft)
-    }
-
-    fn create(target: &Path, access: Access) -> Result<Replacement, FileError> {
-        static NEXT: AtomicU64 = AtomicU64::new(0);
-        let unnamed = || FileError::Unfit(target.to_owned(), "does not name a file".into(), "add a file name");
-        let name = target.file_name().ok_or_else(unnamed)?;
-        let mut options = OpenOptions::new();
-        options.write(true).create_new(true);
-        if access == Access::Private {
-            use std::os::unix::fs::OpenOptionsExt;
-            options.mode(0o600);
-        }
-        // An earlier process of our number may have left a draft behind; that one is not ours to touch.
-        for _ in 0..64 {
-            let mut draft = OsString::from(".");
-            draft.push(name);
-            draft.push(format!(".{}-{}.new", std::process::id(), NEXT.fetch_add(1, Ordering::Relaxed)));
-            let path = folder_of(target).join(draft);
-            match options.open(&path) {
-                Ok(file) => return Ok(Replacement { target: target.to_owned(), path, file }),
-                Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
-                Err(error) => return Err(failed(target)(error)),
-            }
-        }
-        let why = "too many unfinished files of earlier runs are in the folder";
-        Err(failed(target)(io::Error::new(io::ErrorKind::AlreadyExists, why)))
-    }
-
-    /// Removes the drafts of this file that processes left behind when they died; for whoever holds the lock of all that write it.
-    pub(crate) fn remove_drafts(target: &Path) {
-        let name = target.file_name().unwrap_or_default().to_string_lossy();
-        let is_draft = |of: &str| of.starts_with(&format!(".{name}.")) && of.ends_with(".new");
-        let drafts = fs::read_dir(folder_of(target)).into_iter().flatten().flatten();
-        for draft in drafts.filter(|file| file.file_name().to_str().is_some_and(is_draft)) {
-            // One that stays is in nobody's way.
-            let _ = fs::remove_file(draft.path());
-        }
-    }
-
-    /// Waits until its bytes are on disk.
-    ///
-    /// # Errors
-    /// A [`FileError`] where they may not be.
-    pub(crate) fn sync(&self) -> Result<(), FileError> {
-        self.file.sync_all().map_err(failed(&self.target))
-    }
-
-    /// Takes the name; gives the folder that is to be brought to the disk.
-    ///
-    /// # Errors
-    /// A [`FileError`] where it cannot take it.
-    pub(crate) fn take_name(self) -> Result<Folder, FileError> {
-        // Dropping `self` then finds nothing to remove; where the renaming fails, it removes the draft.
-        fs::rename(&self.path, &self.target).map_err(failed(&self.target))?;
-        Ok(Folder::of(&self.target))
-    }
-}
-
-impl Drop for Replacement {
-    fn drop(&mut self) {
-        // Nobody could act on a failure: the draft is then left for the operator to find.
-        let _ = fs::remove_file(&self.path);
-    }
-}
-
-/// A folder in which a file has taken a name.
-#[derive(PartialEq)]
-pub(crate) struct Folder(pub(crate) PathBuf);
-
-impl Folder {
-    fn of(path: &Path) -> Folder {
-        Folder(folder_of(path).to_owned())
-    }
-
-    /// Waits until the names in it are on disk.
-    ///
-    /// # Errors
-    /// A [`FileError`] where they may not be.
-    pub(crate) fn sync(&self) -> Result<(), FileError> {
-        sync_folder(&self.0).map_err(failed(&self.0))
-    }
-}
-
 /// A file that is written bit by bit, for its owner's eyes alone. It takes its name, in place of an older one, when it is whole; until
 /// then, and where it never becomes so, what was there stays as it was.
 pub struct Growing {
+    target: PathBuf,
     draft: Replacement,
     ahead: io::BufWriter<File>,
 }
@@ -351,9 +235,10 @@ impl Growing {
     /// # Errors
     /// A [`FileError`] where its folder cannot be written to.
     pub fn create(path: impl AsRef<Path>) -> Result<Growing, FileError> {
-        let draft = Replacement::create(path.as_ref(), Access::Private)?;
-        let file = draft.file.try_clone().map_err(failed(path.as_ref()))?;
-        Ok(Growing { draft, ahead: io::BufWriter::new(file) })
+        let target = path.as_ref().to_owned();
+        let mut draft = created(&target, Access::Private)?;
+        let file = draft.file().try_clone().map_err(failed(&target))?;
+        Ok(Growing { target, draft, ahead: io::BufWriter::new(file) })
     }
 
     /// It is whole.
@@ -361,9 +246,8 @@ impl Growing {
     /// # Errors
     /// A [`FileError`] where it cannot be brought to the disk.
     pub fn finish(mut self) -> Result<(), FileError> {
-        self.ahead.flush().map_err(failed(&self.draft.target))?;
-        self.draft.sync()?;
-        self.draft.take_name()?.sync()
+        let written = self.ahead.flush().and_then(|()| self.draft.sync());
+        written.and_then(|()| self.draft.take_name()?.sync()).map_err(failed(&self.target))
     }
 }
 
@@ -375,18 +259,6 @@ impl Write for Growing {
     fn flush(&mut self) -> io::Result<()> {
         self.ahead.flush()
     }
-}
-
-fn folder_of(path: &Path) -> &Path {
-    match path.parent() {
-        Some(parent) if parent != Path::new("") => parent,
-        _ => Path::new("."),
-    }
-}
-
-/// Makes a new name last through a power cut.
-pub(crate) fn sync_folder(folder: &Path) -> io::Result<()> {
-    File::open(folder)?.sync_all()
 }
 
 impl From<FileError> for Failure {
@@ -401,6 +273,8 @@ impl From<FileError> for Failure {
 
 #[cfg(test)]
 mod tests {
+    use std::sync::atomic::{AtomicU64, Ordering};
+
     use super::*;
 
     /// A folder of a test's own, gone afterwards.

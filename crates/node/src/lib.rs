@@ -11,6 +11,7 @@
 //! |---|---|---|
 //! | [`veilsum_charts`] | How is it shown? Pages and charts in one file, from text alone. | whoever reads a page |
 //! | [`veilsum_proto`] | What may be summed? Integers, keys, masks, shares, openings, journal. | a cryptographer |
+//! | [`veilsum_door`] | What did a site give away, and what may it? Account and verdict, from no row. | an auditor |
 //! | [`veilsum_cluster`] | What do the numbers mean? Rows in, statistics out; totals in, centres out. | a statistician |
 //! | [`veilsum_federation`] | What may be asked, answered and released? Pure: no file, socket or clock. | a data protection officer's engineer |
 //! | `veilsum_node` (this one) | How does it travel and stay? | a systems engineer |
@@ -49,7 +50,9 @@ pub mod split;
 pub mod store;
 pub mod table;
 
+/// The account and the verdict.
+pub use veilsum_door as door;
 pub use veilsum_federation::{
-    agreed, answerer, app_messages, columns, cost, description, dp, error, errors, forecast, method_session, model,
-    oracle, plan, question, release, replay, result, signed, traffic,
+    agreed, answerer, app_messages, columns, cost, description, dp, error, errors, facts, forecast, method_session,
+    model, oracle, plan, question, replay, result, signed, traffic,
 };

@@ -14,19 +14,19 @@ use veilsum_proto::{
     aggregator::Timing,
     identity::Identity,
     plan::{Sites, Terms},
-    policy::Policy,
     roster::{Member, PartyId, Roster},
     suite::Hash,
 };
 
 use crate::{
+    answerer::{Domain, Prepared, Rows},
     carrier::{Carrier, Network, Transport},
     cost::usual_slots,
     documents::{Federation, SitePolicy},
+    door::{Policy, ledger},
     error::{Code, Failure},
     plan::{OutOfBox, PlanSpec},
     random::system_rng,
-    release::{Domain, Prepared, Rows},
     role::{
         client::{self, ClientConfig, ClientReport},
         config::Party,
@@ -34,7 +34,6 @@ use crate::{
         progress::Watcher,
         server::{self, OnLoss, RunResult, ServerConfig},
     },
-    store::ledger,
 };
 
 /// One site.

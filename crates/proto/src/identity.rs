@@ -12,6 +12,11 @@ use zeroize::Zeroizing;
 pub use crate::codec::{from_hex, to_hex};
 use crate::{error::Error, rule::Rule, spread, suite};
 
+/// The short form of a hash or key that two people can compare by telephone: 16 hexadecimal digits in groups of four.
+pub fn fingerprint(bytes: &[u8; 32]) -> String {
+    bytes[..8].chunks(2).map(to_hex).collect::<Vec<_>>().join("-")
+}
+
 /// An Ed25519 public key: the name by which everybody else knows a party.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct PublicKey(#[serde(with = "crate::codec::fixed")] pub [u8; 32]);

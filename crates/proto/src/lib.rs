@@ -15,7 +15,7 @@
 //! 3. [`fixed`], [`noise`]: integers in place of numbers, and exact noise.
 //! 4. [`kem`], `shamir`, `mask`, `commit`: the parts of a deck and a round.
 //! 5. [`message`]: what is on the wire.
-//! 6. [`policy`], [`ledger`], [`met`]: how much may be answered, the account of it, and how others' accounts are watched.
+//! 6. [`policy`]: a site's own floor.
 //! 7. [`journal`], `opening`, [`recompute`]: what survives a crash, and how a total is recomputed.
 //! 8. [`site`], [`aggregator`]: the two state machines.
 //! 9. `vectors_api` (with the feature `testing`): the steps that test vectors need. A whole federation in virtual time is in
@@ -34,11 +34,9 @@ pub mod identity;
 pub mod joining;
 pub mod journal;
 pub mod kem;
-pub mod ledger;
 pub mod limits;
 mod mask;
 pub mod message;
-pub mod met;
 pub mod noise;
 mod opening;
 pub mod plan;

@@ -99,13 +99,17 @@ impl Terms {
     /// # Errors
     /// `Error::Invalid` where no such threshold exists.
     pub fn threshold_of(&self, n: usize, sites: usize) -> Result<usize, Error> {
-        let c = self.colluders_of(sites);
-        let t = match self.threshold {
-            0 => (2 * n / 3 + 1).max((n + c) / 2 + 1),
-            t => usize::from(t),
-        };
+        let (c, t) = (self.colluders_of(sites), self.stated_threshold(n, sites));
         check_threshold(n, t, c).map_err(|why| Error::invalid("plan", why, Rule::Thr2))?;
         Ok(t)
+    }
+
+    /// The same, whether it is one or not.
+    pub fn stated_threshold(&self, n: usize, sites: usize) -> usize {
+        match self.threshold {
+            0 => (2 * n / 3 + 1).max((n + self.colluders_of(sites)) / 2 + 1),
+            t => usize::from(t),
+        }
     }
 
     /// [POL-1]: the fewest sites that a total of this plan covers, of the `sites` of the roster.

@@ -1,12 +1,12 @@
-//! A site's own policy: what it demands whatever the coordinator's plan says, and how much it gives away in all (spec section
-//! 11). The module is pure, uses integers only, reads no row, and fails closed.
+//! A site's own floor for the protocol itself: the stricter of it and the plan holds (spec section 11). Integers alone, and no row. What the
+//! site's application demands besides stands before the consent.
 
 use serde::{Deserialize, Serialize};
 
 use crate::{
     error::Error,
     limits::MIN_SITES,
-    plan::{Sites, Terms, check_threshold},
+    plan::{Terms, check_threshold},
     rule::Rule,
     suite::Hash,
 };
@@ -29,130 +29,65 @@ impl Default for Floor {
     }
 }
 
-/// A site's whole policy. A site without a policy file has the default.
-#[derive(Clone, PartialEq, Eq, Debug)]
-pub struct Policy {
-    /// The floor for the protocol itself.
-    pub floor: Floor,
-    /// Methods that a plan may name; `None` allows any.
-    pub methods: Option<Vec<String>>,
-    /// Columns that a plan may name; `None` allows any.
-    pub columns: Option<Vec<String>>,
-    /// The cap of the account: zero-concentrated differential privacy that all answers under this identity spend together by this site's own
-    /// noise alone, in 10^-9 of rho ([POL-8]).
-    pub nano_rho: u64,
-    /// Whether the operator may agree to a plan without noise ([POL-9]).
-    pub exact: Exact,
-    /// Which plans are answered without a further word, as to the sites of a total ([POL-10]).
-    pub sites: Sites,
-    /// Which plans the operator agrees to ([POL-10]).
-    pub ask: Ask,
-    /// Rows that this site holds at most, far above those that it has, and no secret: a plan with noise leaves room for as many
-    /// ([POL-4]).
-    pub max_rows: u64,
-    /// Rows of one person that count at most, if the site takes others away by a column of persons; no secret ([POL-4]).
-    pub rows_per_person: Option<u64>,
+/// What a floor does not let pass.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, thiserror::Error)]
+pub enum Below {
+    /// [POL-1].
+    #[error("a total over {over} sites where the floor is {least}")]
+    Sites {
+        /// Sites of the total.
+        over: usize,
+        /// How many there have to be.
+        least: usize,
+    },
+    /// [POL-2].
+    #[error("question {asked} of one plan, and this site's policy allows {most} (max_rounds)")]
+    Questions {
+        /// Different questions of the plan.
+        asked: u64,
+        /// How many there may be.
+        most: u32,
+    },
 }
 
-/// What a site makes of plans without noise ([POL-9]).
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum Exact {
-    /// The operator agrees to each of them by its hash.
-    ByAgreement,
-    /// None is answered.
-    Never,
-}
-
-/// Which plans a site's operator agrees to ([POL-10]).
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum Ask {
-    /// Those that need it.
-    WhenNeeded,
-    /// All.
-    Always,
-}
-
-/// Rows that a site holds at most whose policy says nothing: about a million.
-pub const DEFAULT_MAX_ROWS: u64 = 1 << 20;
-
-/// Sites that make a plan's noise: if as many keep theirs secret, an answer says so many times less than by one site's noise alone.
-pub const HONEST: usize = 2;
-
-/// The cap of an account whose policy names none: [`HONEST`] times rho = 1.
-pub const DEFAULT_NANO_RHO: u64 = HONEST as u64 * 1_000_000_000;
-
-impl Default for Policy {
-    fn default() -> Self {
-        Policy {
-            floor: Floor::default(),
-            methods: None,
-            columns: None,
-            nano_rho: DEFAULT_NANO_RHO,
-            exact: Exact::ByAgreement,
-            sites: Sites::Same,
-            ask: Ask::WhenNeeded,
-            max_rows: DEFAULT_MAX_ROWS,
-            rows_per_person: None,
+impl Below {
+    /// The rule that sets the floor.
+    pub fn rule(self) -> Rule {
+        match self {
+            Below::Sites { .. } => Rule::Pol1,
+            Below::Questions { .. } => Rule::Pol2,
         }
     }
 }
 
-/// What the application says about its answer. A field that it leaves out forbids most.
-#[derive(Clone, Debug, Default)]
-pub struct Request<'a> {
-    /// What the plan says.
-    pub plan: PlanFacts<'a>,
-    /// Whether the same answer, to the bit, was given to the same sites before, so that it gives nothing more away.
-    pub repeated: bool,
-    /// What it gives away.
-    pub cost: Cost,
-    /// Whether the operator agreed to all of this plan that needs it ([POL-9], [POL-10]).
-    pub agreed: bool,
-    /// Different questions of this plan that this site answered in all runs, this one included.
-    pub of_plan: u64,
+impl From<Below> for Error {
+    fn from(below: Below) -> Error {
+        Error::refused(below.to_string(), below.rule())
+    }
 }
 
-/// What a plan says about itself.
-#[derive(Clone, Debug, Default)]
-pub struct PlanFacts<'a> {
-    /// Its method.
-    pub method: &'a str,
-    /// Its columns.
-    pub columns: Vec<&'a str>,
-    /// Rows of one person at most, if its noise hides persons.
-    pub rows_per_person: Option<u64>,
-}
+impl Floor {
+    /// [POL-1]: the fewest sites of a total whose plan names `least`.
+    fn least(&self, least: usize) -> usize {
+        least.max(usize::from(self.min_cohort))
+    }
 
-/// What one answer gives away.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
-pub struct Cost {
-    /// Numbers.
-    pub scalars: u64,
-    /// rho in 10^-9, rounded up, of an answer with noise; `None` of one without.
-    pub nano_rho: Option<u64>,
-}
+    /// [POL-1]: whether a total may cover `over` sites whose plan names at least `least`.
+    ///
+    /// # Errors
+    /// [`Below::Sites`].
+    pub fn check_size(&self, least: usize, over: usize) -> Result<(), Below> {
+        let least = self.least(least);
+        if over < least { Err(Below::Sites { over, least }) } else { Ok(()) }
+    }
 
-/// What was given away under one identity before, by all its plans.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-pub struct Spent {
-    /// Different answers.
-    pub questions: u64,
-    /// Numbers without noise.
-    pub scalars: u64,
-    /// rho in 10^-9.
-    pub nano_rho: u64,
-}
-
-impl Spent {
-    /// Adds an answer.
-    pub fn add(&mut self, cost: &Cost) {
-        self.questions = self.questions.saturating_add(1);
-        match cost.nano_rho {
-            Some(rho) => self.nano_rho = self.nano_rho.saturating_add(rho),
-            None => self.scalars = self.scalars.saturating_add(cost.scalars),
-        }
+    /// [POL-2]: whether so many different questions of one plan may be answered.
+    ///
+    /// # Errors
+    /// [`Below::Questions`].
+    pub fn check_questions(&self, asked: u64) -> Result<(), Below> {
+        let most = self.max_rounds;
+        if asked > u64::from(most) { Err(Below::Questions { asked, most }) } else { Ok(()) }
     }
 }
 
@@ -177,7 +112,7 @@ pub struct Asked {
     pub sites: usize,
 }
 
-/// A site's consent to answer one query in one context. Only [`decide`] makes one.
+/// A site's consent to answer one query in one context. Only [`Asked::consent`] makes one.
 #[derive(Debug)]
 pub struct Consent {
     context: Hash,
@@ -189,127 +124,23 @@ impl Consent {
     }
 }
 
-/// Decides whether this site answers `asked`, which the application describes as `request`, after what was `spent` before
-/// ([POL-1], [POL-2], [POL-4], [POL-8], [POL-9]). Nothing here depends on a row.
-///
-/// # Errors
-/// `Error::Refused` with the rule and what is missing.
-pub fn decide(
-    terms: &Terms,
-    policy: &Policy,
-    asked: &Asked,
-    request: &Request<'_>,
-    spent: &Spent,
-) -> Result<Consent, Error> {
-    check_size(terms, &policy.floor, asked.cohort.len(), asked.sites)?;
-    // A coordinator that begins a new run does not get a new allowance.
-    check_questions(&policy.floor, u64::from(asked.rounds).max(request.of_plan))?;
-    check_plan(policy, &request.plan)?;
-    if !request.repeated {
-        check_account(policy, request.cost.nano_rho, request.agreed, spent)?;
+impl Asked {
+    /// Consents by the floor, where the plan's totals cover at least `least` sites and `of_plan` different questions of it were answered in
+    /// all runs, this one included. Whoever calls it has asked policy and account before.
+    ///
+    /// # Errors
+    /// [`Below`].
+    pub fn consent(&self, floor: &Floor, least: usize, of_plan: u64) -> Result<Consent, Below> {
+        floor.check_size(least, self.cohort.len())?;
+        // A coordinator that begins a new run does not get a new allowance.
+        floor.check_questions(u64::from(self.rounds).max(of_plan))?;
+        Ok(Consent { context: self.context })
     }
-    Ok(Consent { context: asked.context })
-}
-
-/// [POL-2]: the number of different questions of one plan.
-///
-/// # Errors
-/// As [`decide`].
-pub fn check_questions(floor: &Floor, questions: u64) -> Result<(), Error> {
-    if questions > u64::from(floor.max_rounds) {
-        return Err(Error::refused(
-            format!(
-                "question {questions} of one plan, and this site's policy allows {} (max_rounds)",
-                floor.max_rounds
-            ),
-            Rule::Pol2,
-        ));
-    }
-    Ok(())
-}
-
-/// [POL-4]: what a plan must be before this site answers any question of it.
-///
-/// # Errors
-/// As [`decide`].
-pub fn check_plan(policy: &Policy, plan: &PlanFacts<'_>) -> Result<(), Error> {
-    let refused = |why: String| Err(Error::refused(why, Rule::Pol4));
-    if policy.methods.as_ref().is_some_and(|list| !list.iter().any(|name| name == plan.method)) {
-        return refused(format!("the method {:?} is not on this site's list (methods)", plan.method));
-    }
-    if let Some(list) = &policy.columns
-        && let Some(column) = plan.columns.iter().find(|column| !list.iter().any(|name| name == *column))
-    {
-        return refused(format!("the column {column:?} is not on this site's list (columns)"));
-    }
-    match (plan.rows_per_person, policy.rows_per_person) {
-        (Some(_), None) => refused(
-            "the plan hides persons, and this site does not say which rows are of one person (person under [rows] in site.toml)".into(),
-        ),
-        (Some(most), Some(own)) if own > most => refused(format!(
-            "the plan hides persons of at most {most} rows, and at this site {own} rows of one count (rows_per_person)"
-        )),
-        _ => Ok(()),
-    }
-}
-
-/// The account: what all answers under this identity spend together ([POL-8]), and that nothing leaves to which the operator has yet
-/// to agree ([POL-9], [POL-10]). `nano_rho` is what is about to be spent, `None` without noise.
-///
-/// # Errors
-/// As [`decide`].
-pub fn check_account(policy: &Policy, nano_rho: Option<u64>, agreed: bool, spent: &Spent) -> Result<(), Error> {
-    match nano_rho {
-        Some(rho) if spent.nano_rho.saturating_add(rho) > policy.nano_rho => Err(Error::refused(
-            format!(
-                "rho {} would be spent in all, and this site's policy allows {} for the life of its account",
-                rho_text(spent.nano_rho.saturating_add(rho)),
-                rho_text(policy.nano_rho)
-            ),
-            Rule::Pol8,
-        )),
-        None if policy.exact == Exact::Never => Err(Error::refused(
-            "the plan adds no noise, and this site's policy answers none without (exact)",
-            Rule::Pol9,
-        )),
-        None if !agreed => Err(Error::refused(
-            "the plan adds no noise, and this site's operator has not agreed to its exact totals",
-            Rule::Pol9,
-        )),
-        Some(_) if !agreed => {
-            Err(Error::refused("this site's operator has not agreed to the plan, which needs it", Rule::Pol10))
-        }
-        _ => Ok(()),
-    }
-}
-
-/// rho as a person reads it, from 10^-9 of it: four digits after the point, rounded up.
-pub fn rho_text(nano_rho: u64) -> String {
-    let parts = nano_rho.div_ceil(100_000);
-    let text = format!("{}.{:04}", parts / 10_000, parts % 10_000);
-    text.trim_end_matches('0').trim_end_matches('.').to_owned()
-}
-
-/// What is left of an account, likewise, but rounded down: nobody is told of more than there is.
-pub fn left_text(nano_rho: u64) -> String {
-    rho_text(nano_rho - nano_rho % 100_000)
 }
 
 /// [POL-1]: the smallest number of sites this site lets a total cover, of the `sites` of the roster.
 pub(crate) fn least(terms: &Terms, floor: &Floor, sites: usize) -> usize {
-    terms.least(sites).max(usize::from(floor.min_cohort))
-}
-
-/// [POL-1]: a total over fewer sites than the floor, or than the plan's, is refused.
-///
-/// # Errors
-/// As [`decide`].
-pub fn check_size(terms: &Terms, floor: &Floor, n: usize, sites: usize) -> Result<(), Error> {
-    let least = least(terms, floor, sites);
-    if n < least {
-        return Err(Error::refused(format!("a total over {n} sites where the floor is {least}"), Rule::Pol1));
-    }
-    Ok(())
+    floor.least(terms.least(sites))
 }
 
 /// Sites that this site supposes to collude: as many as it says, or the plan.
@@ -322,12 +153,37 @@ pub(crate) fn colluders(terms: &Terms, floor: &Floor, sites: usize) -> usize {
 ///
 /// # Errors
 /// `Error::Refused` if it does not withstand them, or is none for so many sites.
-pub fn threshold(terms: &Terms, floor: &Floor, n: usize, sites: usize) -> Result<usize, Error> {
-    check_size(terms, floor, n, sites)?;
+pub(crate) fn threshold(terms: &Terms, floor: &Floor, n: usize, sites: usize) -> Result<usize, Error> {
+    floor.check_size(terms.least(sites), n)?;
     let t = terms.threshold_of(n, sites)?;
     check_threshold(n, t, colluders(terms, floor, sites)).map_err(|why| Error::refused(why, Rule::Thr2))?;
     Ok(t)
 }
 
 #[cfg(test)]
-mod tests;
+mod tests {
+    use super::*;
+
+    /// [POL-1], [POL-2]: of which `protocol/vectors/v4/policy.json` has the cases.
+    #[test]
+    fn pol_1_and_2_no_consent_below_the_floor() {
+        let asked = Asked {
+            context: Hash([1; 32]),
+            run: Hash([2; 32]),
+            slot: (0, 0),
+            cohort: (0..5).collect(),
+            words: 1,
+            query: Vec::new(),
+            rounds: 10,
+            sites: 5,
+        };
+        let floor = |min_cohort, max_rounds| Floor { min_cohort, max_rounds, ..Floor::default() };
+        let rule =
+            |floor: Floor, least, of_plan| asked.consent(&floor, least, of_plan).map(|_| ()).map_err(Below::rule);
+        assert_eq!(rule(floor(5, 10), 5, 10), Ok(()));
+        assert_eq!(rule(floor(6, 10), 3, 1), Err(Rule::Pol1));
+        assert_eq!(rule(floor(3, 10), 6, 1), Err(Rule::Pol1));
+        assert_eq!(rule(floor(3, 9), 3, 1), Err(Rule::Pol2), "of this run");
+        assert_eq!(rule(floor(3, 10), 3, 11), Err(Rule::Pol2), "a new run is no new allowance");
+    }
+}

@@ -10,7 +10,7 @@ use veilsum_proto::{
     journal::Record,
     message::{Kind, session},
     plan::Terms,
-    policy::{Asked, Request},
+    policy::Asked,
     roster::PartyId,
     site::{self, Site},
     suite::{self, Hash},
@@ -153,7 +153,7 @@ impl Hub {
 
     /// The policy stands before a site's answer, as in the product.
     fn consents(&mut self, me: u16, asked: &Asked) -> Result<site::Input<'static>, Error> {
-        let consent = self.kit.decide(asked, Request::default())?;
+        let consent = self.kit.consents(asked)?;
         Ok(site::Input::Contribute { consent, values: (self.answer)(me, asked) })
     }
 

@@ -10,7 +10,7 @@ use veilsum_proto::{
     aggregator::{AggregatorConfig, Timing},
     identity::Identity,
     plan::{Sites, Terms},
-    policy::{Asked, Consent, Floor, Policy, Request, Spent, decide},
+    policy::{Asked, Consent, Floor},
     roster::{Member, PartyId, Roster},
     site::SiteConfig,
 };
@@ -93,12 +93,11 @@ impl Kit {
         }
     }
 
-    /// What a site says to a question by the protocol's own floor alone, as if its operator had agreed to whatever is asked.
+    /// What a site says to a question by the protocol's own floor alone.
     ///
     /// # Errors
-    /// As [`decide`].
-    pub fn decide(&self, asked: &Asked, request: Request<'_>) -> Result<Consent, Error> {
-        let policy = Policy { floor: self.floor.clone(), ..Policy::default() };
-        decide(&self.terms, &policy, asked, &Request { agreed: true, ..request }, &Spent::default())
+    /// As [`Asked::consent`].
+    pub fn consents(&self, asked: &Asked) -> Result<Consent, Error> {
+        Ok(asked.consent(&self.floor, self.terms.least(asked.sites), 1)?)
     }
 }

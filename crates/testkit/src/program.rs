@@ -15,9 +15,9 @@ use std::{
 use veilsum_cluster::Rows;
 use veilsum_node::{
     documents::{Pinned, load_identity, load_roster, write_key, write_roster},
+    door::ledger,
     files::Existing,
     random::system_rng,
-    store::ledger,
 };
 use veilsum_proto::{
     identity::Identity,

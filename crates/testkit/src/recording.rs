@@ -8,7 +8,7 @@ use veilsum_proto::{
     identity::Identity,
     journal::Record,
     message::Kind,
-    policy::{Asked, Request},
+    policy::Asked,
     site::{self, Site},
     suite::Hash,
 };
@@ -84,7 +84,7 @@ pub fn answer(kit: &Kit, me: u16, asked: &Asked) -> site::Input<'static> {
     if let Reply::Refuse(rule) = manner(kit.roster.sites.len() as u16, me, asked) {
         return site::Input::Refuse { context: asked.context, rule };
     }
-    let consent = kit.decide(asked, Request::default()).unwrap();
+    let consent = kit.consents(asked).unwrap();
     // Values of so long a vector are not worth their time.
     let value = |k| if asked.words > 1_000 { k as u64 } else { value(me, &asked.query, k) };
     site::Input::Contribute { consent, values: (0..asked.words).map(value).collect() }

@@ -12,7 +12,7 @@ use veilsum_proto::{
     journal::Record,
     limits::MAX_BODY,
     plan::SignedTerms,
-    policy::{Asked, Floor, Request},
+    policy::{Asked, Floor},
     roster::{PartyId, SignedRoster},
     site::{self, Site},
     standing::{Answered, Member, Standing},
@@ -210,7 +210,7 @@ impl Player {
             (Some(frame), ..) => site::Input::Message(frame),
             (_, Some(asked), Some(rule)) => site::Input::Refuse { context: asked.context, rule: rule.parse().unwrap() },
             (_, asked, _) => {
-                let consent = self.kit.decide(asked.expect("a question"), Request::default());
+                let consent = self.kit.consents(asked.expect("a question"));
                 let values = words_of(&hex(&given["contribute"]));
                 site::Input::Contribute { consent: consent.expect("its own question"), values }
             }

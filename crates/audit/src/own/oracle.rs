@@ -6,15 +6,13 @@ use anyhow::Result;
 use veilsum_cluster::{Algorithm, Prepared, privacy::Noise, random::Stream};
 use veilsum_node::{
     agreed::Federation,
+    answerer::Answerer,
+    door::{Account, Data, Exact, Ledger, Policy, Verdict, judge},
+    facts::set_of,
     loopback::{fresh, roster_of},
     plan::{OutOfBox, PlanSpec, Recipe},
-    release::{Book, Data, Verdict, judge},
-    store::Ledger,
 };
-use veilsum_proto::{
-    plan::Terms,
-    policy::{Exact, Policy},
-};
+use veilsum_proto::plan::Terms;
 
 use super::{
     scene::Scene,
@@ -26,11 +24,11 @@ const LABEL: &[u8; 24] = b"veilsum audit proposals1";
 const PROPOSALS: usize = 60;
 
 /// What a site says of a proposed plan, as everybody reads it.
-pub(super) type Says<'a> = &'a dyn Fn(&Federation, &Policy, &Prepared, &Book) -> String;
+pub(super) type Says<'a> = &'a dyn Fn(&Federation, &Policy, &Prepared, &Account) -> String;
 
 /// The product's answer.
-fn says(federation: &Federation, policy: &Policy, _: &Prepared, book: &Book) -> String {
-    match judge(federation, policy, book.account()).yes() {
+fn says(federation: &Federation, policy: &Policy, _: &Prepared, account: &Account) -> String {
+    match judge(&federation.facts(), policy, account, None).yes() {
         Ok(yes) => format!("{:?} {} {:?}", yes.nano_rho, yes.left, yes.runs),
         Err(why) => why.to_string(),
     }
@@ -63,13 +61,13 @@ fn differ(scene: &Scene, seed: u64, says: Says<'_>) -> Result<(usize, usize, usi
     let names: Vec<String> = (0..scene.sites.len()).map(|site| format!("site-{site}")).collect();
     let roster = roster_of(&keys, &names);
     let ledger = |rows: &Prepared| -> Result<Ledger> {
-        let data = Data::of("rows", &keys[1], rows);
+        let data = Data::of("rows", &keys[1], rows.len() as u64, &rows.digest());
         let mut ledger = Ledger::in_memory(Arc::clone(&keys[1]), data);
-        ledger.accept(&roster)?;
+        ledger.accept(set_of(&roster))?;
         Ok(ledger)
     };
     let (ledgers, mut asked, mut yes, mut others) = ([ledger(&with)?, ledger(&without)?], 0, 0, 0);
-    let books = (ledgers[0].book(), ledgers[1].book());
+    let accounts = (ledgers[0].account(), ledgers[1].account());
     for _ in 0..4 * PROPOSALS {
         if asked == PROPOSALS {
             break;
@@ -88,9 +86,10 @@ fn differ(scene: &Scene, seed: u64, says: Says<'_>) -> Result<(usize, usize, usi
         let Ok(federation) = Federation::new(roster.clone(), terms) else { continue };
         let exact = if stream.below(2) == 0 { Exact::Never } else { Exact::ByAgreement };
         let policy = Policy { exact, max_rows: 1 << (6 + stream.below(14)), ..Policy::default() };
-        let [a, b] = [(&with, books.0), (&without, books.1)].map(|(rows, book)| says(&federation, &policy, rows, book));
+        let [a, b] = [(&with, accounts.0), (&without, accounts.1)]
+            .map(|(rows, account)| says(&federation, &policy, rows, account));
         asked += 1;
-        yes += usize::from(matches!(judge(&federation, &policy, books.0.account()), Verdict::Yes(_)));
+        yes += usize::from(matches!(judge(&federation.facts(), &policy, accounts.0, None), Verdict::Yes(_)));
         others += usize::from(a != b);
     }
     Ok((asked, yes, others))
@@ -122,9 +121,9 @@ mod tests {
         assert!(asked >= PROPOSALS / 2 && yes > asked / 10 && yes < asked, "{asked} {yes}");
         assert_eq!(others, 0);
         // Sites once said how many more such plans they would answer, which followed from their rows.
-        let by_rows = |federation: &Federation, policy: &Policy, rows: &Prepared, book: &Book| {
+        let by_rows = |federation: &Federation, policy: &Policy, rows: &Prepared, account: &Account| {
             let more = 8 * rows.len() / federation.work.most_clusters() as usize;
-            format!("{}, and about {more} more", says(federation, policy, rows, book))
+            format!("{}, and about {more} more", says(federation, policy, rows, account))
         };
         let (_, _, others) = differ(&scene, 3, &by_rows).unwrap();
         assert!(others > 0);

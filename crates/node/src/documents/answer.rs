@@ -3,7 +3,8 @@
 use std::fmt;
 
 use serde::{Deserialize, Serialize};
-use veilsum_proto::{Error, Rule};
+use veilsum_door::No;
+use veilsum_proto::Rule;
 
 /// A member's answer to a proposed plan. It follows from roster, plan, policy and ledger, but for one bit: whether the
 /// member is ready.
@@ -53,8 +54,8 @@ impl PlanAnswer {
     }
 
     /// A refusal: its rule travels, and nothing of its words.
-    pub fn refusal(error: &Error) -> PlanAnswer {
-        PlanAnswer::Refuses { rule: error.rule() }
+    pub fn refusal(no: &No) -> PlanAnswer {
+        PlanAnswer::Refuses { rule: Some(no.rule()) }
     }
 
     /// The same on this party's own screen.
@@ -107,9 +108,8 @@ mod tests {
     /// [PRO-2]: a refusal travels as a rule's name, and nothing of the sentence goes with it.
     #[test]
     fn of_a_refusal_only_the_rule_is_told() {
-        let error = Error::Refused { what: "1,234 of my rows are too few".into(), rule: Rule::Pol4 };
-        assert_eq!(PlanAnswer::refusal(&error), PlanAnswer::Refuses { rule: Some(Rule::Pol4) });
-        assert_eq!(PlanAnswer::refusal(&Error::ApiMisuse("my row 0.25")), PlanAnswer::Refuses { rule: None });
+        let no = No::Room { plan: 64, own: 1_000 };
+        assert_eq!(PlanAnswer::refusal(&no), PlanAnswer::Refuses { rule: Some(Rule::Pol4) });
         for (name, rule) in [
             ("POL-4", Some(Some(Rule::Pol4))),
             ("", Some(None)),
@@ -121,7 +121,7 @@ mod tests {
             assert!(said.is_none_or(|said| json!(said)["refuses"]["rule"] == name), "{name:?}");
         }
         assert!(PlanAnswer::Would { runs: None }.is_yes());
-        for no in [PlanAnswer::NotReady, PlanAnswer::Roster, PlanAnswer::NeedsAgreement, PlanAnswer::refusal(&error)] {
+        for no in [PlanAnswer::NotReady, PlanAnswer::Roster, PlanAnswer::NeedsAgreement, PlanAnswer::refusal(&no)] {
             assert!(!no.is_yes(), "{no}");
         }
     }

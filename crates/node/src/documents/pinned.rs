@@ -11,7 +11,7 @@ use std::{
 };
 
 use serde::{Deserialize, Serialize};
-use veilsum_federation::app_messages::fingerprint;
+use veilsum_federation::agreed::fingerprint;
 use veilsum_proto::{
     joining::Nonce,
     roster::{Member, Roster},

@@ -23,7 +23,7 @@ use crate::{
     files,
     plan::{Categorical, Column, Judge, OutOfBox, PlanSpec, Recipe, Sampling, Scaling},
 };
-use veilsum_federation::app_messages::fingerprint;
+use veilsum_federation::agreed::fingerprint;
 
 const FORMAT: &str = "veilsum-plan/3";
 /// Bytes of a plan file: the largest method part (1 MiB of doubles) as decimal text.

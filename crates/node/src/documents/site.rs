@@ -8,12 +8,8 @@ use std::{
 
 use serde::{Deserialize, Serialize, Serializer, ser::SerializeMap};
 use serde_json::{Value, json};
-use veilsum_proto::{
-    ledger::MAX_NAME,
-    plan::Sites,
-    policy::{Ask, Exact, Floor, HONEST, Policy},
-    suite,
-};
+use veilsum_door::{Ask, Exact, HONEST, MAX_NAME, Policy, Unit};
+use veilsum_proto::{plan::Sites, policy::Floor, suite};
 
 use super::{
     Pinned,
@@ -156,7 +152,7 @@ impl File {
             sites: self.sites.unwrap_or(usual.sites),
             ask: self.ask.unwrap_or(usual.ask),
             max_rows: self.max_rows.unwrap_or(usual.max_rows),
-            rows_per_person: rows.rows_per_person,
+            unit: rows.rows_per_person.map_or(Unit::Row, Unit::Person),
         };
         if self.state.as_ref().is_some_and(|state| state.as_os_str().is_empty()) {
             return Err("state is no path".into());
@@ -280,7 +276,7 @@ mod tests {
             [rows.values]\neducation = { primary = 1, secondary = \"high\" }\n[rows.units]\nweight = { factor = 0.45359237 }\n";
         let own = policy(text).unwrap();
         assert_eq!(policy(&toml::to_string(&own).unwrap()).unwrap(), own);
-        assert_eq!((own.rows.rows_per_person, own.policy.rows_per_person), (Some(1), Some(1)));
+        assert_eq!((own.rows.rows_per_person, own.policy.unit), (Some(1), Unit::Person(1)));
         assert_eq!(own.rows.columns["age"], "Alter in Jahren");
         assert_eq!(json!(own)["rows"]["units"]["weight"]["factor"], 0.453_592_37);
         let from = own.rows_from(None, Some(Path::new("a/site.toml")), Some(Path::new("a/b.key"))).unwrap();

@@ -6,6 +6,7 @@ use tokio::{
     sync::watch,
     task::{AbortHandle, JoinHandle},
 };
+use veilsum_door::Ledger;
 use veilsum_proto::{journal::Record, roster::PartyId};
 
 pub use super::config::{ClientConfig, ClientReport};
@@ -19,7 +20,7 @@ use super::{
 use crate::{
     error::{Code, Failure},
     question,
-    store::{Journal, Ledger},
+    store::Journal,
 };
 
 /// Takes part in one run.

@@ -1,9 +1,9 @@
-//! The ledger that both conversations of a site share, and the door through it ([`crate::release::decide`]).
+//! The ledger that both conversations of a site share, and the door through it ([`Ledger::consent`]).
 
 use std::sync::{Arc, Mutex};
 
+use veilsum_door::{Data, Ledger, LedgerError, Left, No, Offer};
 use veilsum_proto::{
-    Error,
     policy::{Asked, Consent},
     roster::{PartyId, Roster},
     standing::{Member, Standing},
@@ -11,11 +11,7 @@ use veilsum_proto::{
 };
 
 use super::config::ClientConfig;
-use crate::{
-    error::Failure,
-    release::{Answering, Data, Left, Offer, decide},
-    store::{Ledger, held, ledger::LedgerError},
-};
+use crate::{error::Failure, store::held};
 
 /// The ledger that both conversations of a site share.
 #[derive(Clone)]
@@ -27,9 +23,9 @@ impl Keeper {
     /// This site's ledger: in its state folder, or as long as the process where it keeps no state.
     pub(super) fn open(config: &ClientConfig) -> Result<Keeper, Failure> {
         let identity = config.party.identity.clone();
-        let data = Data::of(&config.site.data, &identity, &*config.rows);
+        let data = Data::of(&config.site.data, &identity, config.rows.rows(), &config.rows.digest());
         let ledger = match &config.state {
-            Some(folder) => Ledger::open(folder, identity, data, config.party.federation.terms.hash())?,
+            Some(folder) => Ledger::open(folder, identity, data, Some(config.party.federation.terms.hash()))?,
             None => Ledger::in_memory(identity, data),
         };
         let ledger = begun(ledger, config)?;
@@ -38,7 +34,7 @@ impl Keeper {
 
     /// What this site states of its account when it sends keys.
     pub(super) fn standing(&self) -> Standing {
-        self.with(|ledger| ledger.book().standing())
+        self.with(|ledger| ledger.standing())
     }
 
     /// [LED-11]: compares what these members of a deck state of their ledgers with what is kept, and keeps it.
@@ -46,39 +42,24 @@ impl Keeper {
     /// # Errors
     /// A [`Failure`] that names the member whose ledger was set back; nothing of it is then kept.
     pub(super) fn meet(&self, roster: &Roster, left: &Left, deck: u32, members: &[Member]) -> Result<(), Failure> {
-        self.with(|ledger| {
-            let note = ledger.book().meet(left, deck, members);
-            let note = note.map_err(|back| back.error(roster.name_of(PartyId::Site(back.site))))?;
-            Ok(note.map_or(Ok(()), |note| ledger.note(note, left, Hash::default()))?)
-        })
-    }
-
-    /// What this site answers from, and under what.
-    pub(super) fn answering<'a>(&self, config: &'a ClientConfig) -> Answering<'a> {
-        Answering {
-            identity: &config.party.identity,
-            roster: &config.party.federation.roster,
-            terms: &config.party.federation.terms,
-            work: &config.party.federation.work,
-            policy: &config.site.policy,
-            rows: &*config.rows,
-        }
+        let met = self.with(|ledger| ledger.meet(left, deck, members))?;
+        Ok(met.map_err(|back| back.error(roster.name_of(PartyId::Site(back.site))))?)
     }
 
     /// Decides on a question and, where the answer is yes, lets its frame leave. The ledger is held from the look at what was
     /// given away to the promise.
     ///
     /// # Errors
-    /// `Error::Refused`, for the operator.
-    pub(super) fn decide(
+    /// [`No`], for the operator.
+    pub(super) fn consent(
         &self,
         config: &ClientConfig,
         asked: &Asked,
         left: &Left,
-        offer: &Offer<'_>,
-    ) -> Result<Consent, Error> {
-        let site = self.answering(config);
-        self.with(|ledger| decide(&site, ledger.book_mut(), asked, left, offer))
+        offer: Offer,
+    ) -> Result<Consent, No> {
+        let facts = config.party.federation.facts();
+        self.with(|ledger| ledger.consent(&facts, &config.site.policy, asked, left, offer))
     }
 
     /// [POL-8]: the run is over, and what it has not spent is free again.
@@ -99,10 +80,10 @@ impl Keeper {
 /// [POL-8] to [POL-10]: the plan is answered whole or not at all. Before this site dials anybody it judges the plan, and notes that its
 /// run begins, so that no other run can have what it may spend.
 fn begun(mut ledger: Ledger, config: &ClientConfig) -> Result<Ledger, Failure> {
-    let federation = &config.party.federation;
+    let (facts, policy) = (config.party.federation.facts(), &config.site.policy);
     if config.agreed {
-        ledger.agree(federation, &config.site.policy)?;
+        ledger.agree(&facts, policy)?;
     }
-    ledger.begin_run(federation, &config.site.policy)?.yes()?;
+    ledger.begin_run(&facts, policy)?.yes()?;
     Ok(ledger)
 }

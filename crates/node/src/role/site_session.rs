@@ -135,8 +135,8 @@ impl SiteSession {
         let opened = config.state.as_ref().map(|folder| Journal::open(folder, &session)).transpose()?;
         let (journal, records) = opened.map_or((None, Vec::new()), |(journal, records)| (Some(journal), records));
         // [JRN-2]: the ledger knows the deck, and from which rows it was answered.
-        let rows = |deck| keeper.with(|ledger| ledger.book().account().rows_in(session, deck));
-        let now = keeper.with(|ledger| ledger.book().data().table.map(|table| table.digest));
+        let rows = |deck| keeper.with(|ledger| ledger.account().rows_in(session, deck));
+        let now = keeper.with(|ledger| ledger.data().table.map(|table| table.digest));
         let rows: Vec<_> = records.iter().filter_map(Record::deck).map(rows).collect();
         let has = |kind| records.iter().any(|record: &Record| record.kind() == kind);
         if has(RecordKind::Deck) {
@@ -417,7 +417,7 @@ impl SiteSession {
                 tracing::warn!("{} began a new run; joining it with fresh keys", self.name());
                 self.wipe()?;
                 self.site = Site::new(site_config(&self.config, self.aggregator))?;
-                self.keeper.with(|ledger| ledger.book_mut().take_back(&self.session));
+                self.keeper.with(|ledger| ledger.take_back(&self.session));
                 self.site.set_standing(self.keeper.standing());
                 (self.released, self.distances) = (false, None);
                 if self.aggregator == PartyId::Coordinator {

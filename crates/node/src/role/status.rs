@@ -16,7 +16,7 @@ use super::{
     progress::{Awaited, Progress},
 };
 use crate::{
-    app_messages::fingerprint,
+    agreed::fingerprint,
     app_messages::{SOFTWARE, clean},
     clock::seconds_since_1970,
     method_session::{Judged, Moved},

@@ -12,6 +12,7 @@ use std::{
     time::SystemTime,
 };
 
+use veilsum_door::{self as door, Fresh, Log, Old};
 use veilsum_proto::{
     Error,
     journal::Record,
@@ -19,10 +20,7 @@ use veilsum_proto::{
 };
 use zeroize::Zeroizing;
 
-use super::{
-    aside,
-    log::{self, Fresh, Log, Old},
-};
+use super::aside;
 use crate::{error::Failure, files};
 
 const MAGIC: &[u8; 16] = b"veilsum-journal1";
@@ -127,9 +125,9 @@ impl<R: Entry> Journal<R> {
     fn locked(folder: &Path, session: &Hash) -> Result<Journal<R>, Failure> {
         let path = file_of::<R>(folder, session);
         let io = |source: io::Error| io_at(&path, &source);
-        log::make_private_folder(folder).map_err(|e| io_at(folder, &e))?;
+        door::make_private_folder(folder).map_err(|e| io_at(folder, &e))?;
         // The lock is a file of its own, because the journal's file is replaced when it is rewritten.
-        let lock = log::lock(&path.with_added_extension("lock"), "").map_err(io)?;
+        let lock = door::lock(&path.with_added_extension("lock"), "").map_err(io)?;
         let lock = lock.map_err(|_| {
             let path = path.display();
             let what =
@@ -183,7 +181,7 @@ impl<R: Entry> Journal<R> {
             }
             // These entries were being overwritten when the process ended, and all that replaces them was on disk by then.
             (Err(what), Some(left)) => {
-                let bytes = all(&left.file, R::MAX_FILE).map_err(io)?;
+                let bytes = all(left.file(), R::MAX_FILE).map_err(io)?;
                 let whole =
                     entries(bytes.as_deref()).ok().filter(|(_, good)| bytes.is_some_and(|b| b.len() as u64 == *good));
                 let (records, _) = whole.ok_or_else(|| damaged(what))?;
@@ -226,7 +224,7 @@ impl<R: Entry> Journal<R> {
     /// # Errors
     /// A [`Failure`] of the disk; what the new entries protect must then not be sent.
     pub fn rewrite(&mut self, records: &[R]) -> Result<(), Failure> {
-        self.log.replace(&lines(MAGIC, records), R::MAX_FILE).map_err(|e| self.io(e))
+        aside(|| self.log.replace(&lines(MAGIC, records), R::MAX_FILE)).map_err(|e| self.io(e))
     }
 
     /// Writes what is to replace all entries beside them. The two steps of [`Journal::rewrite`] are taken by themselves where other
@@ -251,8 +249,8 @@ impl<R: Entry> Journal<R> {
     }
 
     /// Whether its file is in this folder.
-    pub(crate) fn is_in(&self, folder: &files::Folder) -> bool {
-        self.log.path().parent() == Some(&folder.0)
+    pub(crate) fn is_in(&self, folder: &door::Folder) -> bool {
+        self.log.path().parent() == Some(folder.path())
     }
 
     /// A step that others of this journal's wait for.

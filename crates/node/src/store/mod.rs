@@ -2,15 +2,11 @@
 
 mod hub;
 mod journal;
-pub mod ledger;
-mod log;
 mod transcript;
 
 pub(crate) use hub::HubJournal;
 pub use hub::{Counting, HubEntry};
 pub use journal::{Entry, Journal};
-pub use ledger::{Ledger, LedgerError};
-pub(crate) use log::make_private_folder;
 pub use transcript::{Said, Told, openings_from_bytes, openings_to_bytes};
 
 use std::{

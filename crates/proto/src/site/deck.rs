@@ -200,7 +200,7 @@ impl ExpectDirectory {
         let encapsulate = |(entry, drawn): &(&DirectoryEntry, Box<Secret>)| {
             let fault = || Error::peer(env.name_of(entry.site), "advertised an ML-KEM key that is none", Rule::Kex16);
             let (ciphertext, secret) = entry.keys.kem_key.encapsulate(drawn).ok_or_else(fault)?;
-            Ok((CiphertextFor { site: entry.site, ciphertext }, Box::new(secret)))
+            Ok::<_, Error>((CiphertextFor { site: entry.site, ciphertext }, Box::new(secret)))
         };
         // With their full capacity from the start: growing would leave copies behind.
         let mut ciphertexts = Vec::with_capacity(with.len());
@@ -277,7 +277,7 @@ impl ExpectCertificate {
             let site = other.0;
             let powers = Powers::of(site, threshold);
             let shares = polynomials.iter().map(|polynomial| powers.share(polynomial));
-            let Some((ciphertext, made)) = *passed else { return Ok(Dealt::Own(shares.collect())) };
+            let Some((ciphertext, made)) = *passed else { return Ok::<_, Error>(Dealt::Own(shares.collect())) };
             let opened;
             let kem_secret = match made {
                 Some(secret) => secret,

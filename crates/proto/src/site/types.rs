@@ -34,7 +34,7 @@ pub enum Input<'a> {
     Message(&'a [u8]),
     /// The application answers a query: the fixed-point vector, which is masked in place.
     Contribute {
-        /// From [`crate::policy::decide`].
+        /// From [`Asked::consent`].
         consent: Consent,
         /// One ring element a word of the layout.
         values: Vec<u64>,

@@ -9,7 +9,6 @@ use veilsum_proto::{
     journal::RecordKind,
     message::{Kind, session},
     plan::Terms,
-    policy::Request,
     roster::PartyId,
     site::{Input, Output, Site},
     suite::Hash,
@@ -227,7 +226,7 @@ fn jrn_1_a_site_set_back_answers_twice() {
     let ask = hub.question(&deck, 0, &all, Hash::default(), b"q");
     let (context, frame) = hub.ask_frame(&deck, &ask);
     assert!(hub.tell(0, &frame).unwrap().is_empty());
-    let consent = |hub: &Hub| hub.kit.decide(&hub.asked[0][0], Request::default()).unwrap();
+    let consent = |hub: &Hub| hub.kit.consents(&hub.asked[0][0]).unwrap();
     let input = Input::Contribute { consent: consent(&hub), values: values(0, b"q") };
     let mut twin = Site::restore(hub.kit.site(0), hub.journals[0].clone()).unwrap();
     hub.sites[0].handle(input, &mut hub.rng).unwrap();

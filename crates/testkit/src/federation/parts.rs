@@ -4,10 +4,10 @@
 use std::{collections::BTreeMap, sync::Arc, time::Duration};
 
 use chacha20::{ChaCha20Rng, rand_core::SeedableRng};
+use veilsum_door::Met;
 use veilsum_proto::{
     Rule,
     message::{Disclosure, Kind},
-    met::Met,
     policy::Asked,
     standing::Answered,
     suite::Hash,

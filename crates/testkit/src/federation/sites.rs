@@ -1,12 +1,12 @@
 //! The sites of the federation in memory: what each is told and sends, how its application answers, and how its process dies and
 //! comes back from its journal.
 
+use veilsum_door::{Met, Talk};
 use veilsum_proto::{
     Error,
     journal::Record,
     message::{Kind, kind_of, session},
-    met::{Met, Talk},
-    policy::{Asked, Request},
+    policy::Asked,
     site::{self, Event, Output, Site},
     standing::{Member, Standing, set_of_sites},
 };
@@ -109,7 +109,7 @@ impl World {
             return site::Input::Refuse { context: asked.context, rule };
         }
         let (kit, k) = (&self.kit, usize::from(i));
-        match kit.decide(asked, Request::default()) {
+        match kit.consents(asked) {
             Ok(consent) => {
                 if self.remembers {
                     let (talk, book) = (self.talk(i), &mut self.books[k]);

@@ -11,11 +11,12 @@ use veilsum_node::{
         Hello, JudgeReply, JudgeRequest, Welcome, clean, header_check,
     },
     carrier, documents,
+    door::ledger,
     files::{Existing, write_private},
     model::Model,
     plan::PlanSpec,
     question::{Question, SumBounds},
-    store::{Entry, Journal, ledger},
+    store::{Entry, Journal},
     table::{self, TableSpec},
 };
 use veilsum_proto::{

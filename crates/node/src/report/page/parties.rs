@@ -8,7 +8,8 @@ use veilsum_federation::spoken::roster_fingerprint;
 
 use super::reported::Reported;
 use crate::{
-    app_messages::{clean, fingerprint},
+    agreed::fingerprint,
+    app_messages::clean,
     cost::{Cost, counted},
     report::{told::Told, totals::totals_tell},
     signed::{self, OWN, Signatures},

@@ -1,6 +1,7 @@
 //! One question, from its frame to the state machine: is it one of so many and of the right length, does this site's own copy of
 //! the method ask it, may the answer leave, and what is it.
 
+use veilsum_door::{No, question_digest};
 use veilsum_proto::{
     Error, Rule,
     message::Kind,
@@ -14,7 +15,6 @@ use crate::{
     oracle,
     question::{self, Batch, Layout, Question},
     random::system_rng,
-    release::{self, Offer, question_digest},
     role::{dial::Line, hand},
     store::{aside_from, computed},
 };
@@ -37,7 +37,7 @@ impl SiteSession {
             Err(why) => Err((why, Rule::Pol3)),
         };
         let checked = match checked {
-            Ok(checked) => self.consents(&asked, &checked).map(|consent| (checked, consent)),
+            Ok(checked) => self.consents(&asked, &checked).map(|consent| (checked, consent)).map_err(Error::from),
             Err((why, rule)) => Err(refusal(why, rule)),
         };
         let (Checked { question, drawn, judged, .. }, consent) = match checked {
@@ -70,10 +70,10 @@ impl SiteSession {
     }
 
     /// What the policy and the ledger say to a question that belongs to the plan.
-    fn consents(&self, asked: &Asked, checked: &Checked) -> Result<Consent, Error> {
+    fn consents(&self, asked: &Asked, checked: &Checked) -> Result<Consent, No> {
         let left = self.left(Some(asked.slot), Some(&asked.cohort), asked.context);
-        let offer = Offer { question: &checked.question, layout: &checked.layout };
-        self.keeper.decide(&self.config, asked, &left, &offer)
+        let offer = self.config.party.federation.offer(&checked.question, &checked.layout);
+        self.keeper.consent(&self.config, asked, &left, offer)
     }
 
     /// [APP-2]: whether the intermediary's word is there for these sites. It is a part of the run's state, so that it stands if either
@@ -102,13 +102,12 @@ impl SiteSession {
             (self.config.rows.domain().clone(), self.config.party.federation.form().map_err(|e| e.to_string())?);
         let (mut drawn, mut judged) = (true, None);
         self.is_counted(&asked.cohort).await?;
-        let site = self.keeper.answering(&self.config);
         let layout = match (&question, &self.run) {
             (Question::CountRows, None) => question.layout(&domain, &form),
             (Question::Judge { digest, words }, None) => {
                 // Over all runs: the count and one judgement, which may be sent again.
                 let name = question_digest(&asked.query);
-                if self.keeper.with(|ledger| ledger.book().account().questions_of(&self.session, &name)) > 2 {
+                if self.keeper.with(|ledger| ledger.account().questions_of(&self.session, &name)) > 2 {
                     return Err("this plan's result was judged before: agree on a new plan".into());
                 }
                 let batch = self.hand.held(*digest).await?;
@@ -122,8 +121,9 @@ impl SiteSession {
             }
             (Question::Cluster(_) | Question::Drawn { .. }, Some(_)) => {
                 let digest = question_digest(&asked.query);
-                let of_plan = self.keeper.with(|ledger| ledger.book().account().questions_of(&self.session, &digest));
-                drawn = release::is_drawn(&site, self.site.number(), &question, of_plan)?;
+                let of_plan = self.keeper.with(|ledger| ledger.account().questions_of(&self.session, &digest));
+                let (federation, floor) = (&self.config.party.federation, &self.config.site.policy.floor);
+                drawn = federation.is_drawn(floor, self.site.number(), &question, of_plan)?;
                 question.layout(&domain, &form)
             }
             _ => return Err(format!("{} is not this aggregator's to ask", question.name())),

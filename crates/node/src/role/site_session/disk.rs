@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use veilsum_door::{Ledger, Left, NextHead};
 use veilsum_proto::{
     journal::Record,
     message::{self, Disclosure},
@@ -12,10 +13,10 @@ use super::SiteSession;
 use crate::{
     egress::Egress,
     error::Failure,
-    files::Replacement,
+    facts::cohort_digest,
+    files,
     question::Batch,
-    release::{Left, cohort_digest},
-    store::{Journal, Ledger, Write, aside, side_by_side},
+    store::{Journal, Write, aside, side_by_side},
 };
 
 impl SiteSession {
@@ -105,7 +106,7 @@ fn together(
     }
     side_by_side(bytes)?;
 
-    let folder = head.map(Replacement::take_name).transpose()?;
+    let folder = head.map(NextHead::take_name).transpose()?;
     let folder = folder.filter(|folder| journal.as_ref().is_none_or(|(_, journal)| !journal.is_in(folder)));
     let mut names: Vec<Write<'_>> = Vec::new();
     if let Some((fresh, journal)) = journal {
@@ -115,7 +116,16 @@ fn together(
         names.push(Box::new(move || journal.sync_folder()));
     }
     if let Some(folder) = &folder {
-        names.push(Box::new(move || Ok(folder.sync()?)));
+        names.push(Box::new(move || {
+            let unwritten = |e| {
+                files::unwritten(
+                    &e,
+                    format!("{}: {e}", folder.path().display()),
+                    "check free space and permissions of the folder (--state)",
+                )
+            };
+            folder.sync().map_err(unwritten)
+        }));
     }
     side_by_side(names)
 }
@@ -132,7 +142,9 @@ mod tests {
     use veilsum_proto::identity::Identity;
 
     use super::*;
-    use crate::{documents::tests::Folder, random::system_rng, release::Data, store::ledger};
+    use veilsum_door::{Data, ledger};
+
+    use crate::{documents::tests::Folder, random::system_rng};
 
     const SESSION: Hash = Hash([3; 32]);
 
@@ -153,9 +165,9 @@ mod tests {
         let folder = Folder::new("together");
         let at = &folder.0;
         let identity = Arc::new(Identity::generate(&mut system_rng()));
-        let data = Data { name: "rows".into(), table: None };
+        let data = Data::unread("rows");
         ledger::begin(at, &identity.digest_secret()).unwrap();
-        let mut ledger = Ledger::open(at, identity, data, Hash([9; 32])).unwrap();
+        let mut ledger = Ledger::open(at, identity, data, Some(Hash([9; 32]))).unwrap();
         let (mut journal, _) = Journal::<Record>::open(at, &SESSION).unwrap();
         let enter = |ledger: &mut Ledger, frame: u8| {
             ledger.enter(&[frame], Disclosure::Acknowledgement, &Left::default()).unwrap();

@@ -17,7 +17,9 @@ use std::{
 
 use serde::de::DeserializeOwned;
 
-use crate::{error::Failure, store::make_private_folder};
+use veilsum_door::make_private_folder;
+
+use crate::error::Failure;
 
 /// The socket in the state folder.
 const FILE: &str = "status.sock";

@@ -7,7 +7,7 @@ use veilsum_proto::{
     identity::Identity,
     journal::RecordKind,
     plan::{Sites, Terms},
-    policy::{self, Floor, Policy, Request, Spent},
+    policy::Floor,
     roster::{Member, PartyId, Roster},
     site::{self, Site, SiteConfig},
 };
@@ -105,9 +105,7 @@ fn run(rounds: u8, mut written: impl FnMut(u8, site::Output)) -> SiteConfig {
                             hub.handle(aggregator::Input::Message { from: to, bytes: &bytes }, Millis(0));
                         }
                         site::Output::Event(site::Event::Asked(a)) => {
-                            let request = Request { agreed: true, ..Request::default() };
-                            let consent =
-                                policy::decide(&terms, &Policy::default(), &a, &request, &Spent::default()).unwrap();
+                            let consent = a.consent(&Floor::default(), 3, 1).unwrap();
                             let input = site::Input::Contribute { consent, values: vec![1; a.words] };
                             sites[usize::from(to)].handle(input, &mut rng).unwrap();
                         }

@@ -1,39 +1,32 @@
 //! What a ledger costs: bytes a question.
 
-use veilsum_cluster::{Batch, Centres, Query, random::Stream};
-
 use super::*;
 
 /// A round of fuzzy c-means with K centres in d columns.
-fn fuzzy(clusters: usize, d: usize) -> Answer {
-    let mut stream = Stream::new(9, b"veilsum ledger size test");
-    let at: Vec<f64> = (0..clusters * d).map(|_| stream.unit()).collect();
-    let centres = Centres::new(clusters, d, at).unwrap();
-    let batch = Batch { transform: None, queries: vec![Query::fuzzy_sums(centres, 2.0)] };
-    let query = crate::question::Question::Cluster(batch).to_bytes();
-    let numbers = (clusters * (d + 1)) as u64;
+fn fuzzy(clusters: u64, d: u64) -> Answer {
     Answer {
         kind: "fuzzy_sums".into(),
-        question: suite::hash("question in a ledger", &[&query, &[]]),
-        cost: Cost { scalars: numbers, nano_rho: None },
+        question: question_digest(b"fuzzy_sums"),
+        cost: Cost { scalars: clusters * (d + 1), nano_rho: None },
         drawn: None,
         table: Some(table(5)),
     }
 }
 
 /// Bytes of the lines of one question in which nobody is missing: masked words, then shares.
-fn bytes_of_a_question(clusters: usize, d: usize) -> usize {
+fn bytes_of_a_question(clusters: u64, d: u64) -> usize {
     let mut ledger = memory();
     let asked = left(0, 9);
     promise(&mut ledger, &asked, fuzzy(clusters, d));
     let mut bytes = 0;
-    for (frame, what) in
-        [(vec![0; 8 * clusters * (d + 1) + 200], Disclosure::MaskedWords), (vec![1; 300], Disclosure::SelfMaskShares)]
-    {
+    for (frame, what) in [
+        (vec![0; 8 * (clusters * (d + 1)) as usize + 200], Disclosure::MaskedWords),
+        (vec![1; 300], Disclosure::SelfMaskShares),
+    ] {
         let entry = Entry {
             slot: asked.slot,
             cohort: asked.cohort,
-            answer: (what == Disclosure::MaskedWords).then(|| ledger.book().due(&asked).unwrap()),
+            answer: (what == Disclosure::MaskedWords).then(|| ledger.account().due(&asked).unwrap()),
             ..ledger.entry(&asked, what, frame.len() as u64, suite::hash("ledger frame", &[&frame]))
         };
         bytes += file::write(&entry, &entry.sign(&ledger.identity)).len();

@@ -7,13 +7,12 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use super::aside;
-use crate::files;
+use crate::replace::sync_folder;
 
 /// An open log.
-pub(super) struct Log {
+pub struct Log {
     path: PathBuf,
-    pub(super) file: File,
+    pub(crate) file: File,
     /// Bytes of whole entries.
     good: u64,
     /// Entries may not be on disk yet.
@@ -25,27 +24,34 @@ pub(super) struct Log {
 impl Log {
     /// Opens or makes the file, in mode 0600. Its user reads it through [`Log::file`] and then says with [`Log::keep`] where its whole
     /// entries end.
-    pub(super) fn open(path: PathBuf) -> io::Result<Log> {
+    ///
+    /// # Errors
+    /// What the system says.
+    pub fn open(path: PathBuf) -> io::Result<Log> {
         let new = !path.exists();
         let file = private().truncate(false).open(&path)?;
         if let (true, Some(folder)) = (new, path.parent()) {
             // Its name lasts before anything says that it is there.
-            files::sync_folder(folder)?;
+            sync_folder(folder)?;
         }
         Ok(Log { path, file, good: 0, dirty: false, broken: false })
     }
 
-    pub(super) fn path(&self) -> &Path {
+    /// Where it is.
+    pub fn path(&self) -> &Path {
         &self.path
     }
 
     /// To be read from its beginning, once.
-    pub(super) fn file(&self) -> &File {
+    pub fn file(&self) -> &File {
         &self.file
     }
 
     /// Drops what stands behind the first `good` bytes.
-    pub(super) fn keep(&mut self, good: u64) -> io::Result<()> {
+    ///
+    /// # Errors
+    /// What the system says.
+    pub fn keep(&mut self, good: u64) -> io::Result<()> {
         if self.file.metadata()?.len() > good {
             self.file.set_len(good)?;
         }
@@ -55,7 +61,10 @@ impl Log {
     }
 
     /// Adds a whole entry. It is on disk after the next [`Log::sync`].
-    pub(super) fn append(&mut self, entry: &[u8]) -> io::Result<()> {
+    ///
+    /// # Errors
+    /// What the system says.
+    pub fn append(&mut self, entry: &[u8]) -> io::Result<()> {
         if self.broken {
             return Err(io::Error::other("an entry could not be written before"));
         }
@@ -71,7 +80,10 @@ impl Log {
     }
 
     /// Waits until everything so far is on disk. Whether anything was not.
-    pub(super) fn sync(&mut self) -> io::Result<bool> {
+    ///
+    /// # Errors
+    /// What the system says.
+    pub fn sync(&mut self) -> io::Result<bool> {
         let synced = match (self.broken, self.dirty) {
             (_, false) => return Ok(false),
             (true, true) => Err(io::Error::other("an entry was lost")),
@@ -84,25 +96,26 @@ impl Log {
     }
 
     /// Whether entries may not be on disk yet.
-    pub(super) fn is_dirty(&self) -> bool {
+    pub fn is_dirty(&self) -> bool {
         self.dirty
     }
 
     /// What rests on the last entries could not be written: nothing more may follow.
-    pub(super) fn give_up(&mut self) {
+    pub fn give_up(&mut self) {
         (self.broken, self.dirty) = (true, true);
     }
 
     /// Replaces everything by `bytes`, durably: the new file is complete on disk before it takes the old one's name, and has it on
     /// disk before the old bytes are overwritten.
-    pub(super) fn replace(&mut self, bytes: &[u8], wiped: u64) -> io::Result<()> {
-        aside(|| {
-            let fresh = self.fresh(bytes)?;
-            fresh.sync()?;
-            let old = self.take(fresh, wiped)?;
-            self.sync_folder()?;
-            old.wipe()
-        })
+    ///
+    /// # Errors
+    /// What the system says.
+    pub fn replace(&mut self, bytes: &[u8], wiped: u64) -> io::Result<()> {
+        let fresh = self.fresh(bytes)?;
+        fresh.sync()?;
+        let old = self.take(fresh, wiped)?;
+        self.sync_folder()?;
+        old.wipe()
     }
 
     fn fresh_path(&self) -> PathBuf {
@@ -110,14 +123,20 @@ impl Log {
     }
 
     /// Writes what is to replace everything, under another name. It is on disk after [`Fresh::sync`] and [`Log::sync_folder`].
-    pub(super) fn fresh(&self, bytes: &[u8]) -> io::Result<Fresh> {
+    ///
+    /// # Errors
+    /// What the system says.
+    pub fn fresh(&self, bytes: &[u8]) -> io::Result<Fresh> {
         let mut file = private().truncate(true).open(self.fresh_path())?;
         file.write_all(bytes)?;
         Ok(Fresh { file, length: bytes.len() as u64 })
     }
 
     /// What an earlier process wrote to replace everything, where it did not come to take the name.
-    pub(super) fn left_over(&self) -> io::Result<Option<Fresh>> {
+    ///
+    /// # Errors
+    /// What the system says.
+    pub fn left_over(&self) -> io::Result<Option<Fresh>> {
         match private().create(false).open(self.fresh_path()) {
             Ok(file) => Ok(Some(Fresh { length: file.metadata()?.len(), file })),
             Err(e) if e.kind() == io::ErrorKind::NotFound => Ok(None),
@@ -127,7 +146,10 @@ impl Log {
 
     /// Gives what is on disk under another name the log's own. The name is on disk after [`Log::sync_folder`]. The old file is given
     /// back, of which at most `wiped` bytes are to be overwritten.
-    pub(super) fn take(&mut self, fresh: Fresh, wiped: u64) -> io::Result<Old> {
+    ///
+    /// # Errors
+    /// What the system says.
+    pub fn take(&mut self, fresh: Fresh, wiped: u64) -> io::Result<Old> {
         fs::rename(self.fresh_path(), &self.path)?;
         let file = std::mem::replace(&mut self.file, fresh.file);
         (self.good, self.dirty, self.broken) = (fresh.length, false, false);
@@ -137,7 +159,10 @@ impl Log {
 
     /// Removes what an earlier process wrote to replace everything, and overwrites it, unless it is the log itself: some file systems
     /// may have one file under both names after a loss of power.
-    pub(super) fn drop_left_over(&self, left: Fresh, wiped: u64) -> io::Result<()> {
+    ///
+    /// # Errors
+    /// What the system says.
+    pub fn drop_left_over(&self, left: Fresh, wiped: u64) -> io::Result<()> {
         if !is_same(&self.file, &left.file)? {
             Old { file: left.file, wiped }.wipe()?;
         }
@@ -145,8 +170,11 @@ impl Log {
     }
 
     /// Waits until the names in its folder are on disk.
-    pub(super) fn sync_folder(&self) -> io::Result<()> {
-        self.path.parent().map_or(Ok(()), files::sync_folder)
+    ///
+    /// # Errors
+    /// What the system says.
+    pub fn sync_folder(&self) -> io::Result<()> {
+        self.path.parent().map_or(Ok(()), sync_folder)
     }
 }
 
@@ -157,27 +185,38 @@ fn is_same(one: &File, other: &File) -> io::Result<bool> {
 }
 
 /// What is to replace a log.
-pub(crate) struct Fresh {
-    pub(super) file: File,
+pub struct Fresh {
+    file: File,
     length: u64,
 }
 
 impl Fresh {
+    /// To be read from its beginning, once.
+    pub fn file(&self) -> &File {
+        &self.file
+    }
+
     /// Waits until its bytes are on disk.
-    pub(crate) fn sync(&self) -> io::Result<()> {
+    ///
+    /// # Errors
+    /// What the system says.
+    pub fn sync(&self) -> io::Result<()> {
         self.file.sync_all()
     }
 }
 
 /// A file that has no name any more.
-pub(crate) struct Old {
+pub struct Old {
     file: File,
     wiped: u64,
 }
 
 impl Old {
     /// Overwrites its bytes, and waits until that is on disk; on a disk that copies on write they may live on.
-    pub(crate) fn wipe(mut self) -> io::Result<()> {
+    ///
+    /// # Errors
+    /// What the system says.
+    pub fn wipe(mut self) -> io::Result<()> {
         let length = self.file.metadata()?.len().min(self.wiped);
         self.file.seek(SeekFrom::Start(0))?;
         io::copy(&mut io::repeat(0).take(length), &mut self.file)?;
@@ -187,7 +226,10 @@ impl Old {
 
 /// Takes the lock at `path`, for as long as the file that is returned stays open, and writes into it who has it; or what another
 /// process that holds it says of itself.
-pub(super) fn lock(path: &Path, who: &str) -> io::Result<Result<File, String>> {
+///
+/// # Errors
+/// What the system says.
+pub fn lock(path: &Path, who: &str) -> io::Result<Result<File, String>> {
     let mut lock = private().truncate(false).open(path)?;
     match lock.try_lock() {
         Ok(()) => {}
@@ -205,7 +247,10 @@ pub(super) fn lock(path: &Path, who: &str) -> io::Result<Result<File, String>> {
 }
 
 /// Makes the folder, in mode 0700, where it is missing.
-pub(crate) fn make_private_folder(folder: &Path) -> io::Result<()> {
+///
+/// # Errors
+/// What the system says.
+pub fn make_private_folder(folder: &Path) -> io::Result<()> {
     if folder.is_dir() {
         return Ok(());
     }
@@ -216,7 +261,7 @@ pub(crate) fn make_private_folder(folder: &Path) -> io::Result<()> {
 }
 
 /// A file that is made in mode 0600, to be read and written.
-pub(super) fn private() -> OpenOptions {
+fn private() -> OpenOptions {
     let mut options = OpenOptions::new();
     options.read(true).write(true).create(true);
     std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
@@ -226,7 +271,7 @@ pub(super) fn private() -> OpenOptions {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::documents::tests::Folder;
+    use crate::tests::Folder;
 
     impl Log {
         fn add(&mut self, entry: &[u8]) -> io::Result<()> {

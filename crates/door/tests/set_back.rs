@@ -10,12 +10,12 @@ use chacha20::{
     ChaCha20Rng,
     rand_core::{Rng, SeedableRng},
 };
+use veilsum_door::{Met, Talk};
 use veilsum_proto::{
     Error, Rule,
     aggregator::Event as HubEvent,
     codec,
     message::{Kind, session},
-    met::{Met, Talk},
     plan::Terms,
     roster::{PartyId, Roster},
     site::{Event, Input, Output, Site},

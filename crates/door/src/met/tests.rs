@@ -1,5 +1,5 @@
 use super::*;
-use crate::{identity::PublicKey, standing::Standing};
+use veilsum_proto::{identity::PublicKey, standing::Standing};
 
 fn hash(n: u8) -> Hash {
     Hash([n; 32])

@@ -1,9 +1,9 @@
 //! What is kept of others' ledgers against `protocol/vectors/v4/met.json`, which a second implementation writes ([LED-11]).
 
 use serde_json::{Value, json};
+use veilsum_door::{Met, Talk};
 use veilsum_proto::{
     identity::PublicKey,
-    met::{Met, Talk},
     standing::{Member, Standing},
 };
 use veilsum_testkit::vectors::*;

@@ -11,13 +11,13 @@
 
 use std::collections::BTreeMap;
 
-use crate::{
-    error::Error,
-    ledger::Stated,
-    rule::Rule,
+use veilsum_proto::{
+    Error, Rule,
     standing::{Answered, Member, set_of_sites},
     suite::Hash,
 };
+
+use crate::entry::Stated;
 
 /// The conversation in which somebody was met.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -50,7 +50,7 @@ impl SetBack {
         } else {
             format!("its ledger was set back: it states {now} answers, and at least {before} had left it")
         };
-        Error::peer(who, what, Rule::Led11)
+        Error::PeerMisbehaved { who, what, rule: Rule::Led11 }
     }
 }
 

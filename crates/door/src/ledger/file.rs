@@ -2,19 +2,19 @@
 
 use std::{
     fs::File,
-    io::{BufRead, BufReader, Read},
+    io::{self, BufRead, BufReader, Read},
     path::Path,
 };
 
 use serde::{Deserialize, Serialize};
 use veilsum_proto::{
     identity::{PublicKey, Signature},
-    ledger::{Chain, Entry, FORM, Head},
     suite::Hash,
 };
 use zeroize::Zeroizing;
 
 use super::error::LedgerError;
+use crate::entry::{Chain, Damage, Entry, FORM, Head};
 
 /// Bytes of one line: a thousand sites that were met.
 const MAX_LINE: u64 = 1 << 20;
@@ -30,10 +30,14 @@ struct Line<E> {
     signature: Signature,
 }
 
+/// Integers, lists and strings always have a text.
+fn text(value: &impl Serialize) -> String {
+    serde_json::to_string(value).expect("a text") + "\n"
+}
+
 /// An entry as its line, with the newline.
 pub(super) fn write(entry: &Entry, signature: &Signature) -> String {
-    // Integers, lists and strings always have a text.
-    serde_json::to_string(&Line { form: FORM, entry, signature: *signature }).unwrap_or_default() + "\n"
+    text(&Line { form: FORM, entry, signature: *signature })
 }
 
 /// The form of a line or a head that is of another one.
@@ -48,32 +52,26 @@ fn parse(text: &[u8]) -> Option<(Entry, Signature)> {
     (write(&entry, &signature).as_bytes() == text).then_some((entry, signature))
 }
 
+/// How far a ledger goes.
+pub(super) struct Whole {
+    /// Where it ends.
+    pub(super) head: Head,
+    /// Bytes of its whole lines.
+    pub(super) good: u64,
+    /// Who signed the last of them.
+    pub(super) signer: Option<PublicKey>,
+}
+
 /// Why a ledger's file is refused.
-#[derive(Debug, thiserror::Error)]
 pub(super) enum Fault {
     /// The disk.
-    #[error(transparent)]
-    Io(#[from] std::io::Error),
-    /// The last line has no end: it was being written when the process ended, or the file was cut. The field has the
-    /// number of bytes of the whole lines before it.
-    #[error("entry {entry} is cut short [LED-6]")]
-    Torn {
-        /// Its number.
-        entry: u64,
-        /// Bytes before it.
-        good: u64,
-        /// Who signed the last of them.
-        signer: Option<PublicKey>,
-    },
+    Io(io::Error),
+    /// The last line has no end: it was being written when the process ended, or the file was cut.
+    Torn(Whole),
     /// A line of another form.
-    #[error("it is of form {0}")]
     Form(u64),
-    /// A line that is no entry.
-    #[error("entry {0} is not in the form in which it was written [LED-1]")]
-    SumBounds(u64),
-    /// An entry that is not the next one, or not signed.
-    #[error("{0}")]
-    Chain(String),
+    /// A line that is no entry, or not the next one.
+    Damage(Damage),
 }
 
 impl Fault {
@@ -83,43 +81,29 @@ impl Fault {
         match self {
             Fault::Io(source) => LedgerError::Io { path, source },
             Fault::Form(form) => LedgerError::Form { path, form },
-            fault => LedgerError::Damaged { path, what: fault.to_string() },
+            Fault::Torn(whole) => LedgerError::Torn { path, entry: whole.head.entries },
+            Fault::Damage(what) => LedgerError::Damaged { path, what },
         }
     }
 }
 
-/// How a whole ledger ends.
-pub(super) struct Whole {
-    /// Where.
-    pub(super) head: Head,
-    /// Its bytes.
-    pub(super) good: u64,
-    /// Who signed the last entry.
-    pub(super) signer: Option<PublicKey>,
-}
-
 /// Reads a whole ledger, and hands over every valid entry.
-pub(super) fn read(file: &File, mut take: impl FnMut(Entry, Head)) -> Result<Whole, (Head, Fault)> {
+pub(super) fn read(file: &File, mut take: impl FnMut(Entry, Head)) -> Result<Whole, Fault> {
     let mut reader = BufReader::new(file);
     let (mut chain, mut good, mut line) = (Chain::default(), 0u64, Vec::new());
     loop {
         line.clear();
-        let at = chain.head();
-        let read = (&mut reader).take(MAX_LINE).read_until(b'\n', &mut line).map_err(|e| (at, e.into()))?;
+        let whole = Whole { head: chain.head(), good, signer: chain.signer() };
+        let read = (&mut reader).take(MAX_LINE).read_until(b'\n', &mut line).map_err(Fault::Io)?;
         if read == 0 {
-            return Ok(Whole { head: at, good, signer: chain.signer() });
+            return Ok(whole);
         }
+        let unread = Fault::Damage(Damage::Written(whole.head.entries));
         if line.last() != Some(&b'\n') {
-            let fault = if line.len() as u64 == MAX_LINE {
-                Fault::SumBounds(at.entries)
-            } else {
-                Fault::Torn { entry: at.entries, good, signer: chain.signer() }
-            };
-            return Err((at, fault));
+            return Err(if line.len() as u64 == MAX_LINE { unread } else { Fault::Torn(whole) });
         }
-        let unread = || form_of(&line).map_or(Fault::SumBounds(at.entries), Fault::Form);
-        let (entry, signature) = parse(&line).ok_or_else(|| (at, unread()))?;
-        chain.take(&entry, &signature).map_err(|e| (at, Fault::Chain(e.to_string())))?;
+        let (entry, signature) = parse(&line).ok_or_else(|| form_of(&line).map_or(unread, Fault::Form))?;
+        chain.take(&entry, &signature).map_err(Fault::Damage)?;
         good += read as u64;
         take(entry, chain.head());
     }
@@ -145,7 +129,7 @@ pub(super) struct Known {
 /// The head file's text.
 pub(super) fn write_head(head: &Head, digests: &[u8; 32]) -> Zeroizing<String> {
     let line = HeadLine { form: FORM, entries: head.entries, link: head.link, digests: Hash(*digests) };
-    Zeroizing::new(serde_json::to_string(&line).unwrap_or_default() + "\n")
+    Zeroizing::new(text(&line))
 }
 
 /// A head, if this is one.

@@ -1,17 +1,13 @@
-//! The ledger, an account of everything that ever left a site: its entries, their hash chain and their signatures (spec
-//! section 11.2, [LED-1] to [LED-3]). This module opens no file. An entry contains digests, lengths, what is public
-//! anyway, and for exact answers the number of rows; it contains no value.
+//! Entries of the ledger, which account for everything that ever left a site: their hash chain and their signatures (spec section 11.2,
+//! [LED-1] to [LED-3]). An entry contains digests, lengths, what is public anyway, and for exact answers the number of rows; it contains no
+//! value.
 
 use serde::{Deserialize, Serialize};
-
-use crate::{
+use veilsum_proto::{
     codec,
-    error::Error,
     identity::{Identity, PublicKey, Signature},
     limits::MAX_SITES,
     message::Disclosure,
-    policy::Cost,
-    rule::Rule,
     standing::Answered,
     suite::{self, Hash},
 };
@@ -89,7 +85,7 @@ pub enum Note {
 /// What a member of a deck stated of its ledger.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub struct Stated {
-    /// Whose ledger ([`crate::standing::Member::id`]).
+    /// Whose ledger ([`veilsum_proto::standing::Member::id`]).
     pub id: Hash,
     /// How far it has come.
     pub answered: Answered,
@@ -103,6 +99,15 @@ pub struct Table {
     pub rows: u64,
     /// Digest of them in the plan's units, under a key that only this site has.
     pub digest: Hash,
+}
+
+/// What one answer gives away.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub struct Cost {
+    /// Numbers.
+    pub scalars: u64,
+    /// rho in 10^-9, rounded up, of an answer with noise; `None` of one without.
+    pub nano_rho: Option<u64>,
 }
 
 /// An answer that becomes readable in a total.
@@ -164,6 +169,46 @@ pub struct Head {
     pub link: Hash,
 }
 
+/// What is wrong with a ledger, by the number of the entry.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, thiserror::Error)]
+pub enum Damage {
+    /// Another entry stands in its place.
+    #[error("entry {found} stands where entry {at} belongs [LED-2]")]
+    Place {
+        /// What it says of itself.
+        found: u64,
+        /// Where it stands.
+        at: u64,
+    },
+    /// It names another entry before it.
+    #[error("entry {0} does not follow from the one before it [LED-2]")]
+    Link(u64),
+    /// Its fields do not fit each other.
+    #[error("entry {0} is not of a form that a ledger has [LED-1]")]
+    Fields(u64),
+    /// It is written in another way than a ledger writes it.
+    #[error("entry {0} is not in the form in which it was written [LED-1]")]
+    Written(u64),
+    /// Somebody else signed it, or it was changed since.
+    #[error("entry {0} is not signed by the key that it names [LED-3]")]
+    Signature(u64),
+    /// Another key signs on without saying so.
+    #[error("entry {0} has another signer than the one before it, or says so without [LED-9]")]
+    Signer(u64),
+    /// It has no end: it was being written when the process ended, or the file was cut.
+    #[error("entry {0} is cut short [LED-6]")]
+    Torn(u64),
+    /// The head names another one.
+    #[error("entry {0} is not the one that its head names [LED-5]")]
+    Head(u64),
+    /// The head is none.
+    #[error("it is no head of a ledger [LED-5]")]
+    NoHead,
+    /// A folder, a pipe or something else stands there.
+    #[error("it is not a file")]
+    NoFile,
+}
+
 /// A chain that is checked entry by entry.
 #[derive(Default)]
 pub struct Chain {
@@ -186,32 +231,26 @@ impl Chain {
     /// Takes the next entry ([LED-1] to [LED-3], [LED-9]).
     ///
     /// # Errors
-    /// `Error::Invalid` where it is not the next one, or not signed by the key that it names.
-    pub fn take(&mut self, entry: &Entry, signature: &Signature) -> Result<(), Error> {
-        let bad = |why: String, rule| Err(Error::invalid("ledger", why, rule));
+    /// [`Damage`] where it is not the next one, or not signed by the key that it names.
+    pub fn take(&mut self, entry: &Entry, signature: &Signature) -> Result<(), Damage> {
         let at = self.head.entries;
-        if entry.index != at {
-            return bad(format!("entry {} stands where entry {at} belongs", entry.index), Rule::Led2);
-        }
-        if entry.previous != self.head.link {
-            return bad(format!("entry {at} does not follow from the one before it"), Rule::Led2);
-        }
-        if !entry.is_whole() {
-            return bad(format!("entry {at} is not of a form that a ledger has"), Rule::Led1);
-        }
-        if !entry.signer.verify(SIGNED, &[&entry.encoded()], signature) {
-            return bad(format!("entry {at} is not signed by the key that it names"), Rule::Led3);
-        }
-        let goes_on = self.signer.is_none_or(|before| before == entry.signer);
-        if goes_on == (entry.note == Some(Note::Signer)) {
-            return bad(
-                format!("entry {at} has another signer than the one before it, or says so without"),
-                Rule::Led9,
-            );
-        }
-        self.head = Head { entries: at + 1, link: entry.link() };
-        self.signer = Some(entry.signer);
-        Ok(())
+        let another = self.signer.is_some_and(|before| before != entry.signer);
+        let damage = if entry.index != at {
+            Damage::Place { found: entry.index, at }
+        } else if entry.previous != self.head.link {
+            Damage::Link(at)
+        } else if !entry.is_whole() {
+            Damage::Fields(at)
+        } else if !entry.signer.verify(SIGNED, &[&entry.encoded()], signature) {
+            Damage::Signature(at)
+        } else if another != (entry.note == Some(Note::Signer)) {
+            Damage::Signer(at)
+        } else {
+            self.head = Head { entries: at + 1, link: entry.link() };
+            self.signer = Some(entry.signer);
+            return Ok(());
+        };
+        Err(damage)
     }
 }
 
@@ -265,15 +304,15 @@ mod tests {
         let mut chain = Chain::default();
         let first = of(0, Hash::default(), &old);
         let began = note(0, Hash::default(), &old);
-        assert_eq!(chain.take(&began, &began.sign(&old)).unwrap_err().rule(), Some(Rule::Led9), "nobody was before");
+        assert_eq!(chain.take(&began, &began.sign(&old)), Err(Damage::Signer(0)), "nobody was before");
         chain.take(&first, &first.sign(&old)).unwrap();
         let link = chain.head().link;
         for bad in [of(1, link, &new), note(1, link, &old)] {
             let by = if bad.signer == new.public() { &new } else { &old };
-            assert_eq!(chain.take(&bad, &bad.sign(by)).unwrap_err().rule(), Some(Rule::Led9));
+            assert_eq!(chain.take(&bad, &bad.sign(by)), Err(Damage::Signer(1)));
         }
         let signs = note(1, link, &new);
-        assert_eq!(chain.take(&signs, &signs.sign(&old)).unwrap_err().rule(), Some(Rule::Led3));
+        assert_eq!(chain.take(&signs, &signs.sign(&old)), Err(Damage::Signature(1)));
         chain.take(&signs, &signs.sign(&new)).unwrap();
         let next = of(2, chain.head().link, &new);
         chain.take(&next, &next.sign(&new)).unwrap();
@@ -292,20 +331,16 @@ mod tests {
             entries.push(entry);
         }
         assert_eq!(chain.head(), Head { entries: 4, link: entries[3].link() });
-        let rule = |changed: &Entry, signature: Signature| {
+        let found = |changed: &Entry, signature: Signature| {
             let mut chain = Chain::default();
             entries[..2].iter().for_each(|e| chain.take(e, &e.sign(&identity)).unwrap());
-            let error = chain.take(changed, &signature).unwrap_err();
-            assert!(
-                error.to_string().contains(&format!("entry {}", if changed.index == 3 { 3 } else { 2 })),
-                "{error}"
-            );
+            let damage = chain.take(changed, &signature).unwrap_err();
             assert_eq!(chain.head().entries, 2, "an entry that was refused is not taken");
-            error.rule().unwrap()
+            damage
         };
         let good = entries[2].sign(&identity);
-        assert_eq!(rule(&entries[3], entries[3].sign(&identity)), Rule::Led2);
-        assert_eq!(rule(&Entry { previous: Hash([1; 32]), ..entries[2].clone() }, good), Rule::Led2);
+        assert_eq!(found(&entries[3], entries[3].sign(&identity)), Damage::Place { found: 3, at: 2 });
+        assert_eq!(found(&Entry { previous: Hash([1; 32]), ..entries[2].clone() }, good), Damage::Link(2));
         let changes: Vec<fn(&mut Entry)> = vec![
             |e| e.plan.0[0] ^= 1,
             |e| e.session.0[31] ^= 1,
@@ -326,10 +361,10 @@ mod tests {
         for (i, change) in changes.iter().enumerate() {
             let mut changed = entries[2].clone();
             change(&mut changed);
-            assert_eq!(rule(&changed, good), Rule::Led3, "change {i}");
+            assert_eq!(found(&changed, good), Damage::Signature(2), "change {i}");
         }
         let stranger = Identity::from_seed(&[2; 32]);
-        assert_eq!(rule(&entries[2], entries[2].sign(&stranger)), Rule::Led3);
+        assert_eq!(found(&entries[2], entries[2].sign(&stranger)), Damage::Signature(2));
         // Signed truly and still no entry.
         let changes: [fn(&mut Entry); 8] = [
             |e| e.answer = None,
@@ -344,7 +379,7 @@ mod tests {
         for change in changes {
             let mut changed = entries[2].clone();
             change(&mut changed);
-            assert_eq!(rule(&changed, changed.sign(&identity)), Rule::Led1);
+            assert_eq!(found(&changed, changed.sign(&identity)), Damage::Fields(2));
         }
         // A frame that is no answer names no slot, or one with its cohort; the longest names are taken.
         type Change = fn(&mut Entry);

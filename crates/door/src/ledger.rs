@@ -1,0 +1,589 @@
+//! A site's ledger on disk. It records everything that ever left from one state folder, over all plans and runs ([LED-1]
+//! to [LED-7], [LED-9]), and what was given away.
+//!
+//! The account is the state folder's, whichever key signs in it: beside the file is its head, which says where it ends, and holds the secret
+//! with which rows are digested.
+
+mod error;
+mod file;
+mod look;
+
+use std::{
+    collections::BTreeSet,
+    fs::File,
+    io::{self, Read},
+    path::{Path, PathBuf},
+    sync::Arc,
+    thread,
+    time::{Duration, Instant},
+};
+
+use veilsum_proto::{
+    identity::{Identity, PublicKey, fingerprint},
+    message::Disclosure,
+    policy::{Asked, Consent},
+    standing::{Member, Standing},
+    suite::{self, Hash},
+};
+use zeroize::Zeroizing;
+
+pub use error::LedgerError;
+use file::Fault;
+pub use look::{Checked, all, check, look};
+
+use crate::{
+    account::{Account, Left},
+    entry::{Answer, Cost, Damage, Entry, Head, Note, Table},
+    log::{self, Log},
+    met::{Met, SetBack},
+    policy::Policy,
+    replace::{Folder, Replacement},
+    verdict::{Needs, No, PlanFacts, Verdict, Yes, decide, judge, needs},
+};
+
+/// Name of the file in the state folder.
+pub const FILE: &str = "ledger.jsonl";
+/// Name of the file beside it that says where it ends.
+pub const HEAD: &str = "ledger.head";
+
+/// The rows that a ledger counts for.
+#[derive(Clone, PartialEq, Eq)]
+pub struct Data {
+    /// The operator's name for them, which is only a label.
+    pub name: String,
+    /// How many they are, and their digest; nothing where they are not read.
+    pub table: Option<Table>,
+}
+
+impl Data {
+    /// Under this name so many rows with this digest, which is keyed here.
+    pub fn of(name: &str, identity: &Identity, rows: u64, digest: &Hash) -> Data {
+        let digest = suite::hash("rows in a ledger", &[&*identity.digest_secret(), &digest.0]);
+        Data { name: name.to_owned(), table: Some(Table { rows, digest }) }
+    }
+
+    /// Rows that are not read.
+    pub fn unread(name: &str) -> Data {
+        Data { name: name.to_owned(), table: None }
+    }
+}
+
+/// An answer to a question of the plan.
+pub struct Offer {
+    /// Name of the question's kind.
+    pub kind: &'static str,
+    /// What it gives away.
+    pub cost: Cost,
+    /// Where a public draw decides whose rows it is made of: digest of the keys of these sites.
+    pub drawn: Option<Hash>,
+}
+
+/// Names a question by its bytes.
+pub fn question_digest(query: &[u8]) -> Hash {
+    suite::hash("question in a ledger", &[query])
+}
+
+/// That a ledger has an entry of a frame. The ledger alone makes one.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Entered(Disclosure);
+
+impl Entered {
+    /// What the entry says that the frame gives away.
+    pub fn discloses(self) -> Disclosure {
+        self.0
+    }
+}
+
+/// An open ledger.
+pub struct Ledger {
+    identity: Arc<Identity>,
+    data: Data,
+    account: Account,
+    head: Head,
+    /// Digests of the frames of this plan that left; the same bytes again get no new entry.
+    sent: BTreeSet<Hash>,
+    /// Who signed last.
+    signer: Option<PublicKey>,
+    disk: Option<Disk>,
+}
+
+struct Disk {
+    log: Log,
+    head_path: PathBuf,
+    digests: Zeroizing<[u8; 32]>,
+    _lock: File,
+}
+
+/// Whether a key may sign on where another one signed last ([LED-9]).
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Signs {
+    /// If it signed before.
+    Again,
+    /// Its operator says that the account is its own; that is noted at once.
+    Anew,
+}
+
+impl Ledger {
+    /// Makes a ledger that lasts as long as this process.
+    pub fn in_memory(identity: Arc<Identity>, data: Data) -> Ledger {
+        Ledger {
+            identity,
+            data,
+            account: Account::default(),
+            head: Head::default(),
+            sent: BTreeSet::new(),
+            signer: None,
+            disk: None,
+        }
+    }
+
+    /// Opens the ledger in `folder`, for a run of `plan` where there is one, checks every entry of it, and that it is not behind its head.
+    /// It begins none.
+    ///
+    /// # Errors
+    /// [`LedgerError`]; the site then answers nothing.
+    pub fn open(folder: &Path, identity: Arc<Identity>, data: Data, plan: Option<Hash>) -> Result<Ledger, LedgerError> {
+        Self::open_as(folder, identity, data, plan, Signs::Again)
+    }
+
+    /// This key signs from now on, in the place of one that is lost, or in turn with those of other federations ([LED-9]). Whether it did
+    /// not before.
+    ///
+    /// # Errors
+    /// [`LedgerError`].
+    pub fn take_over(folder: &Path, identity: Arc<Identity>) -> Result<bool, LedgerError> {
+        if !matches!(look(folder, &identity.public()), Err(LedgerError::Foreign { .. })) {
+            return Ok(false);
+        }
+        Self::open_as(folder, identity, Data::unread(""), None, Signs::Anew).map(|_| true)
+    }
+
+    fn open_as(
+        folder: &Path,
+        identity: Arc<Identity>,
+        data: Data,
+        plan: Option<Hash>,
+        signs: Signs,
+    ) -> Result<Ledger, LedgerError> {
+        let path = folder.join(FILE);
+        known(folder)?;
+        let lock = lock(&path, plan)?;
+        let mut ledger = Ledger::in_memory(identity, data);
+        let log = Log::open(path.clone()).map_err(|source| LedgerError::Io { path, source })?;
+        let signed_before = ledger.read(log, folder, lock, plan)?;
+        Replacement::remove_drafts(&folder.join(HEAD));
+        match (ledger.signer.filter(|_| !signed_before), signs) {
+            (Some(signer), Signs::Again) => return Err(LedgerError::Foreign { path: folder.to_owned(), signer }),
+            (Some(_), Signs::Anew) => {
+                ledger.signs()?;
+                ledger.sync()?;
+            }
+            (None, _) => {}
+        }
+        Ok(ledger)
+    }
+
+    /// Reads and checks all of it. Whether this key ever signed.
+    fn read(&mut self, mut log: Log, folder: &Path, lock: File, plan: Option<Hash>) -> Result<bool, LedgerError> {
+        let path = log.path().to_owned();
+        let known = known(folder)?;
+        // The head's own entry must be there.
+        let mut seen = known.head.entries == 0;
+        let (own, mut signed) = (self.identity.public(), false);
+        let (account, sent) = (&mut self.account, &mut self.sent);
+        let read = file::read(log.file(), |entry, head| {
+            signed |= entry.signer == own;
+            seen |= known.head == head;
+            if Some(entry.plan) == plan {
+                sent.insert(entry.digest);
+            }
+            account.take(&entry);
+        });
+        let cut = |head: Head| LedgerError::Cut { path: path.clone(), there: head.entries };
+        let whole = match read {
+            Ok(whole) => whole,
+            // [LED-6]: what the torn line was to protect did not leave, or the head would know it.
+            Err(Fault::Torn(whole)) if seen => whole,
+            Err(Fault::Torn(whole)) => return Err(cut(whole.head)),
+            Err(fault) => return Err(fault.of(&path)),
+        };
+        (self.head, self.signer) = (whole.head, whole.signer);
+        if !seen {
+            return Err(if known.head.entries <= self.head.entries {
+                LedgerError::Damaged { path, what: Damage::Head(known.head.entries - 1) }
+            } else {
+                cut(self.head)
+            });
+        }
+        log.keep(whole.good).map_err(|source| LedgerError::Io { path, source })?;
+        self.disk = Some(Disk { log, head_path: folder.join(HEAD), digests: known.digests, _lock: lock });
+        Ok(signed)
+    }
+
+    /// What was given away and is promised.
+    pub fn account(&self) -> &Account {
+        &self.account
+    }
+
+    /// The rows at hand.
+    pub fn data(&self) -> &Data {
+        &self.data
+    }
+
+    /// Where it ends.
+    pub fn head(&self) -> Head {
+        self.head
+    }
+
+    /// What this site states of its account ([LED-11]).
+    pub fn standing(&self) -> Standing {
+        Standing { account: Some(self.identity.account()), answered: self.account.answered() }
+    }
+
+    /// [LED-11]: compares what the members of a deck state of their ledgers with what is kept, and keeps it, before anything is sent in
+    /// the deck.
+    ///
+    /// # Errors
+    /// [`SetBack`] within where what one of them states cannot follow what is kept of it; nothing of it is then kept. [`LedgerError`] where
+    /// it cannot be written.
+    pub fn meet(&mut self, left: &Left, deck: u32, members: &[Member]) -> Result<Result<(), SetBack>, LedgerError> {
+        let (talk, met) = (left.talk(), self.account.met());
+        if let Err(back) = met.check(&talk, members) {
+            return Ok(Err(back));
+        }
+        let (all, members) = (Met::all(members), Met::list(members));
+        if !met.has(&talk, deck, &members) {
+            let rows = self.data.table.map_or_else(Hash::default, |table| table.digest);
+            self.note(Note::Met { deck, all, rows, members }, left)?;
+        }
+        Ok(Ok(()))
+    }
+
+    /// Notes something beside the frames that left, durably.
+    ///
+    /// # Errors
+    /// [`LedgerError`] where it cannot be written.
+    pub fn note(&mut self, note: Note, left: &Left) -> Result<(), LedgerError> {
+        self.signs()?;
+        let entry = self.noted(note, left);
+        self.add(entry)?;
+        self.sync()
+    }
+
+    /// [POL-10]: the operator accepts this set of sites, for good.
+    ///
+    /// # Errors
+    /// [`LedgerError`] where it cannot be written.
+    pub fn accept(&mut self, set: Hash) -> Result<(), LedgerError> {
+        if self.account.names(&set) { Ok(()) } else { self.note(Note::Sites(set), &Left::default()) }
+    }
+
+    /// [POL-9], [POL-10]: the operator agrees to whatever of this plan needs it.
+    ///
+    /// # Errors
+    /// [`LedgerError`] where it cannot be written.
+    pub fn agree(&mut self, facts: &PlanFacts, policy: &Policy) -> Result<(), LedgerError> {
+        let needs = needs(facts, policy, &self.account, self.data.table.as_ref());
+        if needs.contains(&Needs::Set) {
+            self.accept(facts.set)?;
+        }
+        if needs.iter().any(|needs| *needs != Needs::Set) {
+            let table = self.data.table.filter(|_| needs.contains(&Needs::Exact));
+            self.note(Note::Agreed(table), &Left::of_plan(facts.plan))?;
+        }
+        Ok(())
+    }
+
+    /// Judges a whole plan and notes that its run begins, in one step: nobody else has the ledger meanwhile. A run that was interrupted
+    /// goes on.
+    ///
+    /// # Errors
+    /// [`LedgerError`] where the ledger cannot be written.
+    pub fn begin_run(&mut self, facts: &PlanFacts, policy: &Policy) -> Result<Verdict, LedgerError> {
+        let verdict = judge(facts, policy, &self.account, self.data.table.as_ref());
+        if let (Verdict::Yes(Yes { nano_rho: Some(price), .. }), false) =
+            (&verdict, self.account.has_begun(&facts.plan))
+        {
+            self.note(Note::Begun(*price), &Left::of_plan(facts.plan))?;
+        }
+        Ok(verdict)
+    }
+
+    /// The run of this plan is over: what it has not spent is free again.
+    ///
+    /// # Errors
+    /// [`LedgerError`].
+    pub fn end_run(&mut self, plan: &Hash) -> Result<(), LedgerError> {
+        if self.account.has_begun(plan) { self.note(Note::Ended, &Left::of_plan(*plan)) } else { Ok(()) }
+    }
+
+    /// May this answer leave? Computes what it would give away beside what was given away before, and asks the policy about both
+    /// ([POL-1] to [POL-10], [LED-7]). On consent it is promised, and its frame may leave. Everything that is read is public, or in the
+    /// ledger: no row.
+    ///
+    /// # Errors
+    /// [`No`].
+    pub fn consent(
+        &mut self,
+        facts: &PlanFacts,
+        policy: &Policy,
+        asked: &Asked,
+        left: &Left,
+        offer: Offer,
+    ) -> Result<Consent, No> {
+        let Offer { kind, cost, drawn } = offer;
+        let table = self.data.table.filter(|_| cost.nano_rho.is_none());
+        let answer = Answer { kind: kind.to_owned(), question: question_digest(&asked.query), cost, drawn, table };
+        decide(facts, policy, &mut self.account, asked, left, answer)
+    }
+
+    /// Withdraws what was promised in this conversation and has not left, because it is set up anew ([KEX-9]).
+    pub fn take_back(&mut self, session: &Hash) {
+        self.account.take_back(session);
+    }
+
+    fn entry(&self, left: &Left, discloses: Disclosure, bytes: u64, digest: Hash) -> Entry {
+        Entry {
+            index: self.head.entries,
+            previous: self.head.link,
+            signer: self.identity.public(),
+            plan: left.plan,
+            session: left.session,
+            run: left.run,
+            slot: None,
+            cohort: None,
+            discloses,
+            bytes,
+            digest,
+            data: self.data.name.clone(),
+            note: None,
+            answer: None,
+        }
+    }
+
+    fn noted(&self, note: Note, left: &Left) -> Entry {
+        Entry { note: Some(note), ..self.entry(left, Disclosure::Nothing, 0, Hash::default()) }
+    }
+
+    /// [LED-9]: before this key's next entry, if another one signed last.
+    fn signs(&mut self) -> Result<(), LedgerError> {
+        if self.signer.is_none_or(|before| before == self.identity.public()) {
+            return Ok(());
+        }
+        self.add(self.noted(Note::Signer, &Left::default()))
+    }
+
+    fn add(&mut self, entry: Entry) -> Result<(), LedgerError> {
+        if let Some(disk) = &mut self.disk {
+            let line = file::write(&entry, &entry.sign(&self.identity));
+            disk.log.append(line.as_bytes()).map_err(|source| disk.io(source))?;
+        }
+        self.head = Head { entries: entry.index + 1, link: entry.link() };
+        self.signer = Some(entry.signer);
+        self.account.take(&entry);
+        Ok(())
+    }
+
+    /// [LED-4]: writes down a frame before it leaves. An answer is on disk, and its head with it, when this returns; other frames
+    /// may share the next answer's way to the disk.
+    ///
+    /// # Errors
+    /// [`LedgerError`]; the frame must then not leave.
+    pub fn record(&mut self, frame: &[u8], discloses: Disclosure, left: &Left) -> Result<(), LedgerError> {
+        self.enter(frame, discloses, left)?;
+        if discloses == Disclosure::MaskedWords { self.sync() } else { Ok(()) }
+    }
+
+    /// Enters a frame that is to leave: [`Ledger::record`] without its way to the disk.
+    ///
+    /// # Errors
+    /// [`LedgerError`]; the frame must then not leave.
+    pub fn enter(&mut self, frame: &[u8], discloses: Disclosure, left: &Left) -> Result<Entered, LedgerError> {
+        let digest = suite::hash("ledger frame", &[frame]);
+        let answers = discloses == Disclosure::MaskedWords;
+        if !self.sent.contains(&digest) {
+            self.signs()?;
+            let due = answers.then(|| self.account.due(left).map_err(|_| LedgerError::Unasked)).transpose()?;
+            let round = left.slot.zip(left.cohort);
+            let entry = Entry {
+                slot: round.map(|(slot, _)| slot),
+                cohort: round.map(|(_, cohort)| cohort),
+                answer: due,
+                ..self.entry(left, discloses, frame.len() as u64, digest)
+            };
+            self.add(entry)?;
+            self.sent.insert(digest);
+        }
+        if answers {
+            self.take_back(&left.session);
+        }
+        Ok(Entered(discloses))
+    }
+
+    /// The head, written and not on disk yet, where there are entries that it does not know of. The steps of [`Ledger::sync`] are taken
+    /// by themselves where other files go to the disk with it: the entries must be there before the head takes its name.
+    ///
+    /// # Errors
+    /// [`LedgerError`] where it cannot be written.
+    pub fn next_head(&self) -> Result<Option<NextHead>, LedgerError> {
+        let Some(disk) = self.disk.as_ref().filter(|disk| disk.log.is_dirty()) else { return Ok(None) };
+        NextHead::write(&disk.head_path, &self.head, &disk.digests).map(Some)
+    }
+
+    /// Waits until the entries are on disk; their head is still to follow.
+    ///
+    /// # Errors
+    /// [`LedgerError`] where they may not be.
+    pub fn sync_entries(&mut self) -> Result<(), LedgerError> {
+        let Some(disk) = &mut self.disk else { return Ok(()) };
+        disk.log.sync().map(drop).map_err(|source| disk.io(source))
+    }
+
+    /// What was to be on disk with the last entries may not be there: nothing more is entered.
+    pub fn give_up(&mut self) {
+        if let Some(disk) = &mut self.disk {
+            disk.log.give_up();
+        }
+    }
+
+    /// Everything so far is on disk, and the head says so.
+    ///
+    /// # Errors
+    /// [`LedgerError`].
+    pub fn sync(&mut self) -> Result<(), LedgerError> {
+        match &mut self.disk {
+            Some(disk) => disk.sync(&self.head),
+            None => Ok(()),
+        }
+    }
+}
+
+impl Disk {
+    fn io(&self, source: io::Error) -> LedgerError {
+        LedgerError::Io { path: self.log.path().to_owned(), source }
+    }
+
+    fn sync(&mut self, head: &Head) -> Result<(), LedgerError> {
+        if self.log.sync().map_err(|source| self.io(source))? {
+            NextHead::write(&self.head_path, head, &self.digests)
+                .and_then(NextHead::put)
+                .inspect_err(|_| self.log.give_up())?;
+        }
+        Ok(())
+    }
+}
+
+/// A head that is to take the place of the one before, in three steps: its bytes are on disk, it takes the name, and the name is.
+pub struct NextHead {
+    path: PathBuf,
+    draft: Replacement,
+}
+
+impl NextHead {
+    fn write(path: &Path, head: &Head, digests: &[u8; 32]) -> Result<NextHead, LedgerError> {
+        let draft = Replacement::write(path, file::write_head(head, digests).as_bytes());
+        let draft = draft.map_err(|source| LedgerError::Io { path: path.to_owned(), source })?;
+        Ok(NextHead { path: path.to_owned(), draft })
+    }
+
+    /// Waits until its bytes are on disk.
+    ///
+    /// # Errors
+    /// [`LedgerError`] where they may not be.
+    pub fn sync(&self) -> Result<(), LedgerError> {
+        self.draft.sync().map_err(|source| LedgerError::Io { path: self.path.clone(), source })
+    }
+
+    /// Takes the name; gives the folder that is to be brought to the disk.
+    ///
+    /// # Errors
+    /// [`LedgerError`] where it cannot take it.
+    pub fn take_name(self) -> Result<Folder, LedgerError> {
+        self.draft.take_name().map_err(|source| LedgerError::Io { path: self.path, source })
+    }
+
+    /// All of it.
+    fn put(self) -> Result<(), LedgerError> {
+        let path = self.path.clone();
+        self.sync()?;
+        self.take_name()?.sync().map_err(|source| LedgerError::Io { path, source })
+    }
+}
+
+/// What the head at `path` says, if there is one.
+fn read_head(path: &Path) -> Result<Option<file::Known>, LedgerError> {
+    let io = |source| LedgerError::Io { path: path.to_owned(), source };
+    let damaged = |what| LedgerError::Damaged { path: path.to_owned(), what };
+    // Looked at before it is opened, as opening a named pipe would wait for somebody to write to it.
+    match std::fs::symlink_metadata(path).and_then(|_| path.metadata()) {
+        Err(e) if e.kind() == io::ErrorKind::NotFound => return Ok(None),
+        Ok(meta) if !meta.is_file() => return Err(damaged(Damage::NoFile)),
+        found => found.map_err(io)?,
+    };
+    // Room for all of it at once: a vector that grows leaves unwiped copies behind.
+    let mut text = Zeroizing::new(Vec::with_capacity(file::MAX_HEAD + 1));
+    File::open(path).and_then(|file| file.take(file::MAX_HEAD as u64 + 1).read_to_end(&mut text)).map_err(io)?;
+    file::read_head(&text).map(Some).ok_or_else(|| match file::form_of(&text) {
+        Some(form) => LedgerError::Form { path: path.to_owned(), form },
+        None => damaged(Damage::NoHead),
+    })
+}
+
+/// What the head of the account in `folder` says.
+fn known(folder: &Path) -> Result<file::Known, LedgerError> {
+    let head = folder.join(HEAD);
+    if let Some(known) = read_head(&head)? {
+        return Ok(known);
+    }
+    Err(match folder.join(FILE).metadata() {
+        Ok(file) if file.len() > 0 => match check(&folder.join(FILE), None) {
+            Err(form @ LedgerError::Form { .. }) => form,
+            _ => LedgerError::NoHead(head),
+        },
+        _ => LedgerError::NoAccount(folder.to_owned()),
+    })
+}
+
+/// The secret with which the account in `folder` names its rows ([LED-1]); nothing before it has begun.
+///
+/// # Errors
+/// [`LedgerError`] where the head cannot be used.
+pub fn digests_of(folder: &Path) -> Result<Option<Zeroizing<[u8; 32]>>, LedgerError> {
+    Ok(read_head(&folder.join(HEAD))?.map(|known| known.digests))
+}
+
+/// Begins an account in a folder that has none, with the secret by which it knows its rows, and others it, again. Whether it began one.
+///
+/// # Errors
+/// [`LedgerError`] where it cannot be written, or there is one that cannot be used.
+pub fn begin(folder: &Path, digests: &[u8; 32]) -> Result<bool, LedgerError> {
+    match known(folder) {
+        Ok(_) => return Ok(false),
+        Err(LedgerError::NoAccount(_)) => {}
+        Err(other) => return Err(other),
+    }
+    log::make_private_folder(folder).map_err(|source| LedgerError::Io { path: folder.to_owned(), source })?;
+    // It has a head from the beginning, so that a ledger that was taken away is noticed.
+    NextHead::write(&folder.join(HEAD), &Head::default(), digests)?.put()?;
+    Ok(true)
+}
+
+/// How long a ledger that another process holds is waited for: who answers a proposal, or agrees to a plan, has it for moments.
+const PATIENCE: Duration = Duration::from_secs(3);
+
+/// The file beside a ledger whose lock the process that holds it keeps, with that process's number in it.
+fn lock(ledger: &Path, plan: Option<Hash>) -> Result<File, LedgerError> {
+    let path = ledger.with_added_extension("lock");
+    let plan = plan.map_or(String::new(), |plan| format!(", plan {}", fingerprint(&plan.0)));
+    let who = format!("process {}{plan}\n", std::process::id());
+    let end = Instant::now() + PATIENCE;
+    loop {
+        match log::lock(&path, &who).map_err(|source| LedgerError::Io { path: path.clone(), source })? {
+            Err(_) if Instant::now() < end => thread::sleep(Duration::from_millis(20)),
+            lock => return lock.map_err(|who| LedgerError::Locked { path: ledger.to_owned(), who }),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

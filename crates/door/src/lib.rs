@@ -1,0 +1,62 @@
+//! What a site gave away and may give away: its account on disk, and its verdict on a plan and on every question of it.
+//!
+//! No row, no value and no number of rows of a plan with noise enters. The door knows the masks (`veilsum-proto`) and nothing else of
+//! Veilsum; a plan is [`PlanFacts`] to it, numbers and hashes. The normative text is `protocol/door.md`, section 11.
+//!
+//! # How to read this crate
+//!
+//! 1. `entry`, `met`: the ledger's entries in their chain, and what is kept of others' ledgers;
+//! 2. `policy`, `account`, `verdict`: what a site demands, what its ledger adds up to, and what it says to a plan;
+//! 3. `replace`, `log`: files that are replaced whole, and files that grow;
+//! 4. [`ledger`]: the account on disk, through which every frame leaves.
+//!
+//! # In short
+//!
+#![doc = include_str!("../README.md")]
+
+mod account;
+mod entry;
+pub mod ledger;
+mod log;
+mod met;
+mod policy;
+mod replace;
+mod verdict;
+
+pub use account::{Account, Left, Spent};
+pub use entry::{Answer, Chain, Cost, Damage, Entry, FORM, Head, MAX_NAME, Note, Stated, Table};
+pub use ledger::{Data, Entered, Ledger, LedgerError, NextHead, Offer, question_digest};
+pub use log::{Fresh, Log, Old, lock, make_private_folder};
+pub use met::{Met, SetBack, Talk};
+pub use policy::{Ask, DEFAULT_MAX_ROWS, DEFAULT_NANO_RHO, Exact, HONEST, Policy, Unit, left_text, rho_text};
+pub use replace::{Access, Folder, Replacement, may_pass, sync_folder};
+pub use verdict::{Gives, Needs, No, PlanFacts, Verdict, Yes, judge, name_of, needs};
+
+#[cfg(test)]
+mod tests {
+    use std::{
+        fs,
+        path::PathBuf,
+        sync::atomic::{AtomicU32, Ordering},
+    };
+
+    /// A folder of a test's own, gone afterwards.
+    pub(crate) struct Folder(pub(crate) PathBuf);
+
+    impl Folder {
+        pub(crate) fn new(name: &str) -> Folder {
+            static NEXT: AtomicU32 = AtomicU32::new(0);
+            let number = NEXT.fetch_add(1, Ordering::Relaxed);
+            let path = std::env::temp_dir().join(format!("veilsum-door-{name}-{}-{number}", std::process::id()));
+            let _ = fs::remove_dir_all(&path);
+            fs::create_dir_all(&path).expect("a temporary folder");
+            Folder(path)
+        }
+    }
+
+    impl Drop for Folder {
+        fn drop(&mut self) {
+            let _ = fs::remove_dir_all(&self.0);
+        }
+    }
+}

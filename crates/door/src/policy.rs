@@ -1,0 +1,120 @@
+//! What a site demands whatever a plan says (`site.toml`), and how rho is written for people.
+
+use std::fmt;
+
+use serde::{Deserialize, Serialize};
+use veilsum_proto::{plan::Sites, policy::Floor};
+
+/// A site's whole policy. A site without a policy file has the default.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Policy {
+    /// The floor for the protocol itself.
+    pub floor: Floor,
+    /// Methods that a plan may name; `None` allows any.
+    pub methods: Option<Vec<String>>,
+    /// Columns that a plan may name; `None` allows any.
+    pub columns: Option<Vec<String>>,
+    /// What the account may spend at most, by this site's own noise alone, in 10^-9 of rho ([POL-8]).
+    pub nano_rho: u64,
+    /// Whether the operator may agree to a plan without noise ([POL-9]).
+    pub exact: Exact,
+    /// Which plans are answered without a further word, as to the sites of a total ([POL-10]).
+    pub sites: Sites,
+    /// Which plans the operator agrees to ([POL-10]).
+    pub ask: Ask,
+    /// Rows that this site holds at most, far above those that it has, and no secret: a plan with noise leaves room for as many
+    /// ([POL-4]).
+    pub max_rows: u64,
+    /// What the site says that one row, or one person, is ([POL-4]).
+    pub unit: Unit,
+}
+
+/// What comes or goes where one speaks of privacy.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Unit {
+    /// One row.
+    Row,
+    /// A person, of whom so many rows count at most.
+    Person(u64),
+}
+
+impl fmt::Display for Unit {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Unit::Row => f.write_str("rows"),
+            Unit::Person(1) => f.write_str("persons of at most 1 row"),
+            Unit::Person(rows) => write!(f, "persons of at most {rows} rows"),
+        }
+    }
+}
+
+/// What a site makes of plans without noise ([POL-9]).
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Exact {
+    /// The operator agrees to each of them by its hash.
+    ByAgreement,
+    /// None is answered.
+    Never,
+}
+
+/// Which plans a site's operator agrees to ([POL-10]).
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Ask {
+    /// Those that need it.
+    WhenNeeded,
+    /// All.
+    Always,
+}
+
+/// Rows that a site holds at most whose policy says nothing: about a million.
+pub const DEFAULT_MAX_ROWS: u64 = 1 << 20;
+
+/// Sites that make a plan's noise: if as many keep theirs secret, an answer says so many times less than by one site's noise alone.
+pub const HONEST: usize = 2;
+
+/// The cap of an account whose policy names none: [`HONEST`] times rho = 1.
+pub const DEFAULT_NANO_RHO: u64 = HONEST as u64 * 1_000_000_000;
+
+impl Default for Policy {
+    fn default() -> Self {
+        Policy {
+            floor: Floor::default(),
+            methods: None,
+            columns: None,
+            nano_rho: DEFAULT_NANO_RHO,
+            exact: Exact::ByAgreement,
+            sites: Sites::Same,
+            ask: Ask::WhenNeeded,
+            max_rows: DEFAULT_MAX_ROWS,
+            unit: Unit::Row,
+        }
+    }
+}
+
+/// rho as a person reads it, from 10^-9 of it: four digits after the point, rounded up.
+pub fn rho_text(nano_rho: u64) -> String {
+    let parts = nano_rho.div_ceil(100_000);
+    let text = format!("{}.{:04}", parts / 10_000, parts % 10_000);
+    text.trim_end_matches('0').trim_end_matches('.').to_owned()
+}
+
+/// What is left of an account, likewise, but rounded down: nobody is told of more than there is.
+pub fn left_text(nano_rho: u64) -> String {
+    rho_text(nano_rho - nano_rho % 100_000)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn rho_is_read_by_people() {
+        let shown = [0, 1, 250_000_000, 1_000_000_000, 333_333_333, 12_500_000_000].map(rho_text);
+        assert_eq!(shown, ["0", "0.0001", "0.25", "1", "0.3334", "12.5"]);
+        // What is spent and what is left are never more together than there is.
+        assert_eq!([666_666_667, 99_999, 750_000_000].map(left_text), ["0.6666", "0", "0.75"]);
+    }
+}

@@ -1,0 +1,420 @@
+//! What a site's door says: to a whole plan, by one function for the answer to a proposal, for the checks that an operator runs, and for the
+//! start of a run ([PRO-2], [POL-8] to [POL-10]); and to one question of it. It reads the plan's facts, policy and account, and no row.
+
+use std::fmt;
+
+use serde::Serialize;
+use veilsum_proto::{
+    Error, Rule,
+    plan::{Sites, check_threshold},
+    policy::{Asked, Below, Consent},
+    suite::{self, Hash},
+};
+
+use crate::{
+    account::{Account, Left},
+    entry::{Answer, Table},
+    policy::{Ask, Exact, Policy, Unit, left_text, rho_text},
+};
+
+/// What the door knows of a plan: numbers and hashes.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize)]
+pub struct PlanFacts {
+    /// The plan.
+    pub plan: Hash,
+    /// Its sites, named as a cohort is.
+    pub set: Hash,
+    /// How many they are.
+    pub sites: usize,
+    /// The fewest of them that a total covers.
+    pub least: usize,
+    /// Shares that open a total of all.
+    pub threshold: usize,
+    /// How many may collude.
+    pub colluders: usize,
+    /// Which sites a total covers.
+    pub totals: Sites,
+    /// Questions of a run at most.
+    pub questions: u32,
+    /// The method, by [`name_of`].
+    pub method: Hash,
+    /// The columns, by [`name_of`], in the plan's order.
+    pub columns: Vec<Hash>,
+    /// What its answers give away.
+    pub gives: Gives,
+}
+
+/// What a plan's answers give away.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Gives {
+    /// All of them carry noise.
+    Noisy {
+        /// The whole price, in 10^-9 of rho.
+        nano_rho: u64,
+        /// What the noise hides.
+        unit: Unit,
+        /// Rows of a site for which there is room.
+        max_rows: u64,
+    },
+    /// Exact totals.
+    Exact {
+        /// The largest number of clusters.
+        clusters: u32,
+        /// Rows that the totals are sure to cover.
+        rows: u64,
+        /// The fuzzifier, in thousandths, rounded down.
+        fuzzifier: Option<u32>,
+        /// Whether the plan names its first centres.
+        names_centres: bool,
+    },
+}
+
+impl Gives {
+    fn price(&self) -> Option<u64> {
+        match self {
+            Gives::Noisy { nano_rho, .. } => Some(*nano_rho),
+            Gives::Exact { .. } => None,
+        }
+    }
+}
+
+/// Stands for the name of a method or a column.
+pub fn name_of(name: &str) -> Hash {
+    suite::hash("name in a plan", &[name.as_bytes()])
+}
+
+/// What a site says to a whole plan.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum Verdict {
+    /// It answers.
+    Yes(Yes),
+    /// Policy or account refuse it.
+    No(No),
+    /// It answers once its operator agrees (`veilsum agree`).
+    NeedsAgreement(Vec<Needs>),
+}
+
+impl Verdict {
+    /// The same where only a yes goes on.
+    ///
+    /// # Errors
+    /// The no, or what the operator has to agree to.
+    pub fn yes(self) -> Result<Yes, No> {
+        match self {
+            Verdict::Yes(yes) => Ok(yes),
+            Verdict::No(why) => Err(why),
+            Verdict::NeedsAgreement(needs) => Err(No::Unagreed(needs)),
+        }
+    }
+}
+
+/// What an operator has to agree to ([POL-9], [POL-10]).
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Needs {
+    /// Exact totals.
+    Exact,
+    /// A set of sites that the account does not name.
+    Set,
+    /// Totals over whichever sites are left, at a site that says `same`.
+    AnySites,
+    /// The policy asks for every plan.
+    Always,
+}
+
+impl fmt::Display for Needs {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Needs::Exact => "its totals are exact, and no bound holds for the rows behind them",
+            Needs::Set => "its totals cover sites that this account does not name yet",
+            Needs::AnySites => {
+                "its totals cover whichever sites are left (sites = \"any\"), and site.toml says sites = \"same\""
+            }
+            Needs::Always => "site.toml asks for every plan (ask = \"always\")",
+        })
+    }
+}
+
+/// Why a site does not answer.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum No {
+    /// Fewer sites or more questions than its floor allows.
+    Below(Below),
+    /// The plan's threshold does not withstand so many that collude.
+    Threshold {
+        /// Sites of the plan.
+        sites: usize,
+        /// Its threshold.
+        threshold: usize,
+        /// How many may collude.
+        colluders: usize,
+    },
+    /// The method is not on the site's list.
+    Method,
+    /// A column is not, by its number in the plan, from 1.
+    Column(usize),
+    /// The noise hides another unit than the site's.
+    Unit {
+        /// The plan's.
+        plan: Unit,
+        /// The site's.
+        own: Unit,
+    },
+    /// The plan has room for fewer rows than the site may hold.
+    Room {
+        /// The plan's.
+        plan: u64,
+        /// The site's.
+        own: u64,
+    },
+    /// The account's cap, in 10^-9 of rho.
+    Account {
+        /// What would be spent in all.
+        spent: u64,
+        /// The cap.
+        cap: u64,
+    },
+    /// The plan was run before.
+    RunBefore,
+    /// The answers under the plan would spend more than its price.
+    Price,
+    /// The policy answers no exact plan.
+    Exact,
+    /// More clusters than a twentieth of the rows.
+    Clusters,
+    /// A fuzzifier below 1.1.
+    Fuzzifier,
+    /// The plan names its first centres.
+    NamesCentres,
+    /// The operator has yet to agree.
+    Unagreed(Vec<Needs>),
+}
+
+impl No {
+    /// The rule that refuses.
+    pub fn rule(&self) -> Rule {
+        match self {
+            No::Below(below) => below.rule(),
+            No::Threshold { .. } => Rule::Thr2,
+            No::Method | No::Column(_) | No::Unit { .. } | No::Room { .. } => Rule::Pol4,
+            No::Account { .. } | No::RunBefore | No::Price => Rule::Pol8,
+            No::Exact | No::Clusters | No::Fuzzifier | No::NamesCentres => Rule::Pol9,
+            No::Unagreed(needs) if needs.contains(&Needs::Exact) => Rule::Pol9,
+            No::Unagreed(_) => Rule::Pol10,
+        }
+    }
+}
+
+impl fmt::Display for No {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            No::Below(below) => below.fmt(f),
+            No::Threshold { sites, threshold, colluders } => match check_threshold(*sites, *threshold, *colluders) {
+                Err(why) => f.write_str(&why),
+                Ok(()) => write!(f, "a threshold of {threshold} among {sites} sites"),
+            },
+            No::Method => f.write_str("the plan's method is not on this site's list (methods)"),
+            No::Column(number) => write!(f, "column {number} of the plan is not on this site's list (columns)"),
+            No::Unit { own: Unit::Row, .. } => f.write_str(
+                "the plan hides persons, and this site does not say which rows are of one person (person under [rows] in site.toml)",
+            ),
+            No::Unit { plan, own } => {
+                write!(f, "the plan hides {plan}, and this site has {own} (rows_per_person in site.toml)")
+            }
+            No::Room { plan, own } => {
+                write!(f, "the plan allows a site {plan} rows, and this site may hold {own} (max_rows)")
+            }
+            No::Account { spent, cap } => write!(
+                f,
+                "rho {} would be spent in all, and this site's policy allows {} for the life of its account",
+                rho_text(*spent),
+                rho_text(*cap)
+            ),
+            No::RunBefore => {
+                f.write_str("this plan was answered before, and a second run has noise of its own: agree on a new plan")
+            }
+            No::Price => f.write_str(
+                "the answers under this plan would spend more than its whole price: a second run has noise of its own",
+            ),
+            No::Exact => f.write_str("the plan adds no noise, and this site's policy answers none without (exact)"),
+            No::Clusters => f.write_str(
+                "the plan has more clusters than a twentieth of the rows that it is sure of (min_total_rows)",
+            ),
+            No::Fuzzifier => f.write_str("the plan's fuzzifier is below 1.1"),
+            No::NamesCentres => f.write_str("the plan names its first centres itself"),
+            No::Unagreed(needs) => {
+                f.write_str("this plan waits for its operator's agreement (veilsum agree plan.toml): ")?;
+                needs.iter().enumerate().try_for_each(|(i, needs)| {
+                    let before = if i == 0 { "" } else { "; " };
+                    write!(f, "{before}{needs}")
+                })
+            }
+        }
+    }
+}
+
+impl From<No> for Error {
+    fn from(no: No) -> Error {
+        Error::Refused { what: no.to_string(), rule: no.rule() }
+    }
+}
+
+impl From<Below> for No {
+    fn from(below: Below) -> No {
+        No::Below(below)
+    }
+}
+
+/// A yes to a whole plan.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize)]
+pub struct Yes {
+    /// What it spends at most, in 10^-9 of rho; `None` without noise.
+    pub nano_rho: Option<u64>,
+    /// What is left of the account then, in 10^-9 of rho.
+    pub left: u64,
+    /// How often a plan like it would be answered after it; `None` without noise, which needs an agreement each time.
+    pub runs: Option<u32>,
+}
+
+impl fmt::Display for Yes {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Some((rho, runs)) = self.nano_rho.zip(self.runs) else {
+            return f.write_str("this site answers the whole plan, to whose exact totals its operator agreed.");
+        };
+        let (rho, left) = (rho_text(rho), left_text(self.left));
+        write!(f, "this site answers the whole plan. It spends rho {rho} at most, and leaves {left} in the account. ")?;
+        match runs {
+            0 => write!(f, "No further plan like it fits."),
+            1 => write!(f, "1 more plan like it fits."),
+            more => write!(f, "{more} more plans like it fit."),
+        }
+    }
+}
+
+/// Whether this site answers the whole plan, or the rest of a run that has begun and not ended. Runs that have begun count at their whole
+/// price, so a run that begins with a yes comes to its end ([POL-8]). `now` is the table to answer from, where it is known.
+pub fn judge(facts: &PlanFacts, policy: &Policy, account: &Account, now: Option<&Table>) -> Verdict {
+    match fits(facts, policy, account) {
+        Err(why) => Verdict::No(why),
+        Ok(yes) => match needs(facts, policy, account, now) {
+            needs if needs.is_empty() => Verdict::Yes(yes),
+            needs if needs.contains(&Needs::Exact) => {
+                is_sane(facts).map_or_else(Verdict::No, |()| Verdict::NeedsAgreement(needs))
+            }
+            needs => Verdict::NeedsAgreement(needs),
+        },
+    }
+}
+
+/// What the operator has yet to agree to before this plan is answered, from the table `now` if it is known.
+pub fn needs(facts: &PlanFacts, policy: &Policy, account: &Account, now: Option<&Table>) -> Vec<Needs> {
+    let agreed = account.has_agreed(&facts.plan, now);
+    let all = [
+        (Needs::Exact, facts.gives.price().is_none() && !agreed),
+        (Needs::Set, !account.names(&facts.set)),
+        (Needs::AnySites, (facts.totals, policy.sites) == (Sites::Any, Sites::Same) && !agreed),
+        (Needs::Always, policy.ask == Ask::Always && !agreed),
+    ];
+    all.into_iter().filter(|(_, open)| *open).map(|(needs, _)| needs).collect()
+}
+
+/// Whether policy and account let the plan be answered, once the operator agrees to it.
+fn fits(facts: &PlanFacts, policy: &Policy, account: &Account) -> Result<Yes, No> {
+    let before = account.rho_of(&facts.plan);
+    if before > 0 && !account.has_begun(&facts.plan) {
+        return Err(No::RunBefore);
+    }
+    let (floor, sites) = (&policy.floor, facts.sites);
+    floor.check_size(facts.least, sites)?;
+    let (threshold, colluders) = (facts.threshold, facts.colluders.max(floor.colluders.into()));
+    check_threshold(sites, threshold, colluders).map_err(|_| No::Threshold { sites, threshold, colluders })?;
+    floor.check_questions(facts.questions.into())?;
+    check_plan(facts, policy)?;
+    let committed = account.committed(Some(&facts.plan));
+    let Some(price) = facts.gives.price() else {
+        return Ok(Yes { nano_rho: None, left: policy.nano_rho.saturating_sub(committed), runs: None });
+    };
+    let left = check_account(policy, committed, price.saturating_sub(before))?;
+    Ok(Yes { nano_rho: Some(price), left, runs: Some(u32::try_from(left / price.max(1)).unwrap_or(u32::MAX)) })
+}
+
+/// [POL-4], [POL-9]: what a plan must be before this site answers any question of it.
+fn check_plan(facts: &PlanFacts, policy: &Policy) -> Result<(), No> {
+    let lists = |list: &Option<Vec<String>>, name: &Hash| {
+        list.as_ref().is_none_or(|list| list.iter().any(|own| name_of(own) == *name))
+    };
+    if !lists(&policy.methods, &facts.method) {
+        return Err(No::Method);
+    }
+    if let Some(at) = facts.columns.iter().position(|column| !lists(&policy.columns, column)) {
+        return Err(No::Column(at + 1));
+    }
+    match facts.gives {
+        Gives::Noisy { unit, .. } if unit != policy.unit => Err(No::Unit { plan: unit, own: policy.unit }),
+        // How many rows there are must not decide, so a plan has room for all that there may be.
+        Gives::Noisy { max_rows: plan, .. } if plan < policy.max_rows => Err(No::Room { plan, own: policy.max_rows }),
+        Gives::Exact { .. } if policy.exact == Exact::Never => Err(No::Exact),
+        _ => Ok(()),
+    }
+}
+
+/// [POL-8]: what is left of the account once `nano_rho` is spent beside what is `committed`.
+fn check_account(policy: &Policy, committed: u64, nano_rho: u64) -> Result<u64, No> {
+    let (spent, cap) = (committed.saturating_add(nano_rho), policy.nano_rho);
+    cap.checked_sub(spent).ok_or(No::Account { spent, cap })
+}
+
+/// Fuzzifiers below this, in thousandths, are nearly hard partitions of few rows.
+const LEAST_FUZZIFIER: u32 = 1_100;
+/// Rows for each cluster at least.
+const ROWS_A_CLUSTER: u64 = 20;
+
+/// [POL-9]: whether an operator may agree to the exact totals of this plan. That a plan is not absurd is hygiene and protects no row.
+fn is_sane(facts: &PlanFacts) -> Result<(), No> {
+    match facts.gives {
+        Gives::Exact { clusters, rows, .. } if u64::from(clusters).saturating_mul(ROWS_A_CLUSTER) > rows => {
+            Err(No::Clusters)
+        }
+        Gives::Exact { fuzzifier: Some(m), .. } if m < LEAST_FUZZIFIER => Err(No::Fuzzifier),
+        Gives::Exact { names_centres: true, .. } => Err(No::NamesCentres),
+        _ => Ok(()),
+    }
+}
+
+/// The last check before an answer ([POL-1] to [POL-10], [LED-7]). On consent the answer is promised in the account, and its frame may leave.
+pub(crate) fn decide(
+    facts: &PlanFacts,
+    policy: &Policy,
+    account: &mut Account,
+    asked: &Asked,
+    left: &Left,
+    answer: Answer,
+) -> Result<Consent, No> {
+    let needs = needs(facts, policy, account, answer.table.as_ref());
+    if !needs.is_empty() {
+        return Err(No::Unagreed(needs));
+    }
+    check_plan(facts, policy)?;
+    let price = facts.gives.price();
+    // An answer of the other kind than the plan's is not of the plan.
+    if answer.cost.nano_rho.is_some() != price.is_some() {
+        return Err(No::Price);
+    }
+    if let Some((rho, price)) = answer.cost.nano_rho.zip(price)
+        && !account.repeats(left, &answer)
+    {
+        let (spent, of_plan) = account.spent_beside(left);
+        if of_plan.saturating_add(rho) > price {
+            return Err(No::Price);
+        }
+        check_account(policy, spent, rho)?;
+    }
+    let of_plan = account.questions_of(&left.session, &answer.question);
+    let consent = asked.consent(&policy.floor, facts.least, of_plan)?;
+    account.promise(left, answer);
+    Ok(consent)
+}
+
+#[cfg(test)]
+mod tests;

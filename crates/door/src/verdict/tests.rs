@@ -1,0 +1,228 @@
+use serde_json::{Value, json};
+use veilsum_proto::{message::Disclosure, policy::Floor};
+use veilsum_testkit::vectors::{cases, number};
+
+use super::*;
+use crate::{
+    entry::{Cost, Entry, Note},
+    policy::DEFAULT_NANO_RHO,
+};
+
+const PLAN: Hash = Hash([1; 32]);
+const SET: Hash = Hash([2; 32]);
+
+/// A plan over five sites that hides rows and spends so much.
+fn noisy(nano_rho: u64) -> PlanFacts {
+    PlanFacts {
+        plan: PLAN,
+        set: SET,
+        sites: 5,
+        least: 3,
+        threshold: 4,
+        colluders: 1,
+        totals: Sites::Same,
+        questions: 10,
+        method: name_of("fcm"),
+        columns: ["age", "bmi"].map(name_of).to_vec(),
+        gives: Gives::Noisy { nano_rho, unit: Unit::Row, max_rows: 1 << 20 },
+    }
+}
+
+fn exact() -> PlanFacts {
+    let gives = Gives::Exact { clusters: 5, rows: 100, fuzzifier: Some(2_000), names_centres: false };
+    PlanFacts { gives, ..noisy(0) }
+}
+
+fn entry(plan: Hash, note: Option<Note>, answer: Option<Answer>) -> Entry {
+    let round = answer.is_some();
+    Entry {
+        index: 0,
+        previous: Hash([0; 32]),
+        signer: veilsum_proto::identity::PublicKey([0; 32]),
+        plan,
+        session: Hash([8; 32]),
+        run: Hash([0; 32]),
+        slot: round.then_some((0, 0)),
+        cohort: round.then_some(SET),
+        discloses: if round { Disclosure::MaskedWords } else { Disclosure::Nothing },
+        bytes: 0,
+        digest: Hash([0; 32]),
+        data: "rows".into(),
+        note,
+        answer,
+    }
+}
+
+fn answer(nano_rho: Option<u64>) -> Answer {
+    let table = nano_rho.is_none().then_some(Table { rows: 9, digest: Hash([9; 32]) });
+    let cost = Cost { scalars: 9, nano_rho };
+    Answer { kind: "fuzzy_sums".into(), question: Hash([4; 32]), cost, drawn: None, table }
+}
+
+/// An account whose operator accepted the sites, and which spent so much under other plans.
+fn account(spent: u64) -> Account {
+    let mut account = Account::default();
+    account.take(&entry(PLAN, Some(Note::Sites(SET)), None));
+    if spent > 0 {
+        account.take(&entry(Hash([7; 32]), None, Some(answer(Some(spent)))));
+    }
+    account
+}
+
+/// [POL-4], [POL-8] to [POL-10]: every reason there is for a no, and what is left after a yes.
+#[test]
+fn pol_4_to_10_every_no_has_a_cause() {
+    let policy = Policy::default;
+    let lists = |name: &str| Some(vec![name.to_owned()]);
+    let unit = |unit| PlanFacts { gives: Gives::Noisy { nano_rho: 5, unit, max_rows: 1 << 20 }, ..noisy(5) };
+    let of_exact = |clusters, fuzzifier, names_centres| PlanFacts {
+        gives: Gives::Exact { clusters, rows: 100, fuzzifier, names_centres },
+        ..exact()
+    };
+    let floor = |floor: Floor| Policy { floor, ..policy() };
+    let big = DEFAULT_NANO_RHO;
+    let table: [(PlanFacts, Policy, u64, Result<u64, No>); 19] = [
+        (noisy(5), policy(), 0, Ok(big - 5)),
+        (noisy(big), policy(), 0, Ok(0)),
+        (noisy(5), policy(), big - 5, Ok(0)),
+        (noisy(5), policy(), big - 4, Err(No::Account { spent: big + 1, cap: big })),
+        (noisy(u64::MAX), policy(), 60, Err(No::Account { spent: u64::MAX, cap: big })),
+        (PlanFacts { sites: 2, ..noisy(5) }, policy(), 0, Err(No::Below(Below::Sites { over: 2, least: 3 }))),
+        (
+            noisy(5),
+            floor(Floor { colluders: 4, ..Floor::default() }),
+            0,
+            Err(No::Threshold { sites: 5, threshold: 4, colluders: 4 }),
+        ),
+        (
+            noisy(5),
+            floor(Floor { max_rounds: 9, ..Floor::default() }),
+            0,
+            Err(No::Below(Below::Questions { asked: 10, most: 9 })),
+        ),
+        (noisy(5), Policy { methods: lists("kmeans"), ..policy() }, 0, Err(No::Method)),
+        (noisy(5), Policy { columns: lists("age"), ..policy() }, 0, Err(No::Column(2))),
+        (unit(Unit::Person(3)), policy(), 0, Err(No::Unit { plan: Unit::Person(3), own: Unit::Row })),
+        (
+            noisy(5),
+            Policy { unit: Unit::Person(3), ..policy() },
+            0,
+            Err(No::Unit { plan: Unit::Row, own: Unit::Person(3) }),
+        ),
+        (unit(Unit::Person(3)), Policy { unit: Unit::Person(3), ..policy() }, 0, Ok(big - 5)),
+        (noisy(5), Policy { max_rows: 1 << 21, ..policy() }, 0, Err(No::Room { plan: 1 << 20, own: 1 << 21 })),
+        (exact(), Policy { exact: Exact::Never, ..policy() }, 0, Err(No::Exact)),
+        (of_exact(6, None, false), policy(), 0, Err(No::Clusters)),
+        (of_exact(5, Some(1_099), false), policy(), 0, Err(No::Fuzzifier)),
+        (of_exact(5, Some(1_100), true), policy(), 0, Err(No::NamesCentres)),
+        (exact(), policy(), u64::MAX, Err(No::Unagreed(vec![Needs::Exact]))),
+    ];
+    for (i, (facts, policy, spent, expected)) in table.into_iter().enumerate() {
+        let found = judge(&facts, &policy, &account(spent), None).yes().map(|yes| yes.left);
+        assert_eq!(found, expected, "case {i}");
+        if let Err(no) = found {
+            let told = Error::from(no.clone()).to_string();
+            assert!(told.contains(&format!("[{}]", no.rule())), "{told}");
+        }
+    }
+}
+
+/// [POL-8]: a question is charged to the last 10^-9 of rho, within the plan's price and the cap.
+#[test]
+fn pol_8_a_question_is_within_price_and_cap() {
+    let asked = Asked {
+        context: Hash([6; 32]),
+        run: Hash([3; 32]),
+        slot: (0, 1),
+        cohort: (0..5).collect(),
+        words: 9,
+        query: Vec::new(),
+        rounds: 1,
+        sites: 5,
+    };
+    let left = Left {
+        plan: PLAN,
+        session: Hash([5; 32]),
+        run: asked.run,
+        slot: Some(asked.slot),
+        cohort: Some(SET),
+        context: asked.context,
+    };
+    let policy = Policy { nano_rho: 100, ..Policy::default() };
+    let no = |facts: &PlanFacts, rho, mut account: Account| {
+        decide(facts, &policy, &mut account, &asked, &left, answer(rho)).err()
+    };
+    assert_eq!(no(&noisy(40), Some(40), account(60)), None);
+    assert_eq!(no(&noisy(40), Some(41), account(0)), Some(No::Price));
+    assert_eq!(no(&noisy(40), Some(40), account(61)), Some(No::Account { spent: 101, cap: 100 }));
+    assert_eq!(no(&noisy(40), None, account(0)), Some(No::Price), "an exact answer is none of a plan with noise");
+    assert_eq!(no(&exact(), None, account(0)), Some(No::Unagreed(vec![Needs::Exact])));
+    // What the plan's other conversation was promised counts.
+    let mut shared = account(60);
+    let other = Left { session: Hash([77; 32]), ..left };
+    shared.promise(&other, answer(Some(1)));
+    assert_eq!(no(&noisy(40), Some(40), shared), Some(No::Price));
+}
+
+fn names(v: &Value) -> Option<Vec<String>> {
+    serde_json::from_value(v.clone()).expect("names or none")
+}
+
+fn unit(v: &Value) -> Unit {
+    v.as_u64().map_or(Unit::Row, Unit::Person)
+}
+
+fn policy(v: &Value) -> Policy {
+    let floor = Floor {
+        min_cohort: number(&v["min_cohort"]) as u16,
+        max_rounds: number(&v["max_rounds"]) as u32,
+        ..Floor::default()
+    };
+    Policy {
+        floor,
+        methods: names(&v["methods"]),
+        columns: names(&v["columns"]),
+        nano_rho: number(&v["nano_rho"]),
+        exact: serde_json::from_value::<Exact>(v["exact"].clone()).expect("exact"),
+        unit: unit(&v["rows_per_person"]),
+        ..Policy::default()
+    }
+}
+
+/// What a site takes and refuses, against `protocol/vectors/v4/policy.json`, which a second implementation writes.
+#[test]
+fn pol_1_to_10_sizes_questions_plans_and_accounts() {
+    let mut terms = (*veilsum_testkit::kit::Kit::new(3, |_| {}).terms).clone();
+    let mut refused = 0;
+    for c in cases("policy") {
+        let policy = policy(&c["policy"]);
+        let found = match c["function"].as_str().expect("a name") {
+            "size" => {
+                terms.min_cohort = number(&c["least"]) as u16;
+                terms.sites = serde_json::from_value(c["sites"].clone()).expect("same or any");
+                let least = terms.least(number(&c["roster"]) as usize);
+                policy.floor.check_size(least, number(&c["over"]) as usize).map_err(Below::rule)
+            }
+            "questions" => policy.floor.check_questions(number(&c["questions"])).map_err(Below::rule),
+            "plan" => {
+                let columns = names(&c["columns"]).expect("columns").iter().map(|name| name_of(name)).collect();
+                let gives = Gives::Noisy { nano_rho: 1, unit: unit(&c["rows"]), max_rows: 1 << 20 };
+                let method = name_of(c["method"].as_str().expect("a method"));
+                check_plan(&PlanFacts { columns, method, gives, ..noisy(0) }, &policy).map_err(|no| no.rule())
+            }
+            "account" => {
+                let facts = c["nano_rho"].as_u64().map_or_else(exact, noisy);
+                let mut account = account(number(&c["spent"]));
+                if c["agreed"] == true {
+                    account.take(&entry(PLAN, Some(Note::Agreed(None)), None));
+                }
+                let policy = Policy { ask: Ask::Always, ..policy };
+                judge(&facts, &policy, &account, None).yes().map(|_| ()).map_err(|no| no.rule())
+            }
+            other => panic!("a function that this test does not know: {other}"),
+        };
+        assert_eq!(json!(found.err()), c.get("rule").cloned().unwrap_or_default(), "{c}");
+        refused += usize::from(found.is_err());
+    }
+    assert!(refused > 10, "{refused}");
+}

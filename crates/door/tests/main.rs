@@ -1,0 +1,4 @@
+//! The door as its users meet it: what is kept of others' ledgers in whole federations, and the vectors.
+
+mod set_back;
+mod vectors_met;
