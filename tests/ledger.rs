@@ -4,7 +4,9 @@
 use std::{
     collections::BTreeSet,
     fs,
+    io::Write,
     path::{Path, PathBuf},
+    process::{Command, Stdio},
     sync::Arc,
     time::Duration,
 };
@@ -21,7 +23,7 @@ use veilsum_proto::{plan::Terms, suite::Hash};
 use veilsum_testkit::{
     in_process::{config, fcm, losing, made_up, run, unit_square},
     memory::Point,
-    program::{Ended, Folder, Parties, Running, agree, start, veilsum},
+    program::{Ended, Folder, Parties, Running, agree, binary, start, veilsum},
 };
 
 use crate::said::Told;
@@ -146,8 +148,8 @@ fn a_site_answers_a_plan_and_knows_what_it_gave_away() {
         .map(|c| c["messages"].as_u64().unwrap())
         .sum();
     // The intermediary's part is not in the coordinator's traffic: a deck of four frames, an answer, a signature on the final
-    // cohort, shares; nor are the notes of the sites, of what is kept of the account and of who was met, each of these twice.
-    assert_eq!(entries.len() as u64, traffic + 12);
+    // cohort, shares; nor are the notes of what the account promises, of the sites, of the run's beginning and end, and of who was met, twice.
+    assert_eq!(entries.len() as u64, traffic + 13);
     let kinds: Vec<&str> = entries.iter().filter_map(|e| e["answer"]["kind"].as_str()).collect();
     assert!(kinds.contains(&"count_rows") && kinds.contains(&"shifts") && kinds.contains(&"fuzzy_validation"));
     veilsum(&p.own("show", 1)).expect(0).says(&["masked_words", &link]);
@@ -239,7 +241,7 @@ fn pol_9_exact_totals_leave_by_agreement() {
     fs::write(&data, &rows).expect("rows");
     agree(words).expect(0).says(&["nothing in it waits"]);
     fs::write(&data, format!("{}\n0.5,0.5,private\n", rows.trim_end())).expect("a row more");
-    veilsum(&refused).expect(7).says(&["waits for its operator's agreement", "[POL-9]"]);
+    veilsum(&refused).expect(7).says(&["waits for your agreement", "[POL-9]"]);
     let told = agree(&another).expect(3).unfolded();
     let was = format!("Exact totals left before of {} rows, digest ", ORDINARY[0]);
     assert!(
@@ -287,7 +289,7 @@ fn pol_4_what_a_policy_says_before_joining() {
     p.check(1, &[]).expect(0);
     for (policy, why) in [
         ("methods = [\"kmeans\"]", "methods"),
-        ("columns = [\"x\"]", "\"y\""),
+        ("columns = [\"x\"]", "column 2 of the plan"),
         ("max_rounds = 5", "max_rounds"),
         ("max_rows = 1048577", "max_rows"),
         ("min_cohort = 4", "POL-1"),
@@ -305,13 +307,48 @@ fn pol_4_what_a_policy_says_before_joining() {
     let keys = &strict["policy"]["keys"];
     assert_eq!(
         (&keys["rho"], &keys["exact"], &keys["sites"], &keys["ask"]),
-        (&1.0.into(), &"by-agreement".into(), &"same".into(), &"when-needed".into())
+        (&Value::Null, &"by-agreement".into(), &"same".into(), &"when-needed".into())
     );
     assert_eq!((&keys["max_rows"], &keys["max_rounds"]), (&1_048_576.into(), &1000.into()));
     fs::remove_file(p.0.folder.0.join("site.toml")).expect("the policy");
     let shown = veilsum(&[p.own("show", 1), vec!["--json".into()]].concat()).expect(0).json();
     let entries = shown.as_array().expect("entries");
     assert!(entries.iter().all(|entry| entry["discloses"] == "nothing"), "nothing has left");
+}
+
+/// [POL-8]: a policy above the account's cap is told at once; its operator raises the cap, and is asked once.
+#[test]
+fn pol_8_a_cap_is_raised_by_agreement_alone() {
+    let p = Strict::new(&ORDINARY, &NOISE);
+    p.client(1, &[]);
+    p.0.folder.write("site.toml", "rho = 2.0\n");
+    let told = ["site.toml says rho = 2, and the account's cap is rho = 1", "veilsum agree --cap 2", "[POL-8]"];
+    p.check(1, &[]).expect(7).says(&told);
+    let (key, state) = (p.path("site-1.key"), p.path("site-1.state"));
+    let raise = |cap: &str, typed: &str| {
+        let mut command = Command::new(binary());
+        command.args(["agree", "--cap", cap, "--key", &key, "--state", &state]);
+        let mut child =
+            command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().expect("a process");
+        child.stdin.take().expect("a pipe").write_all(typed.as_bytes()).expect("it reads");
+        let ended = child.wait_with_output().expect("an end");
+        (ended.status.code(), String::from_utf8_lossy(&ended.stderr).into_owned())
+    };
+    for (cap, typed, code) in
+        [("2", "3\n", 3), ("2", "yes\n", 3), ("2", "", 3), ("1", "1\n", 2), ("0.5", "0.5\n", 2), ("-1", "", 2)]
+    {
+        assert_eq!(raise(cap, typed).0, Some(code), "{cap} {typed:?}");
+    }
+    p.check(1, &[]).expect(7);
+    let (code, told) = raise("2", "2\n");
+    assert!(
+        code == Some(0) && told.contains("everything but one row") && told.contains("after all plans ever"),
+        "{told}"
+    );
+    p.check(1, &[]).expect(0).says(&["of 4 is spent"]);
+    // The policy lowers it again.
+    p.0.folder.write("site.toml", "rho = 0.5\n");
+    p.check(1, &[]).expect(0).says(&["of 1 is spent"]);
 }
 
 /// [POL-8]: what plans spend adds up in one account, whatever they are and whatever the rows are called; a plan that does not fit is

@@ -6,9 +6,10 @@ use std::collections::{BTreeMap, BTreeSet};
 use crate::source::{Source, read, there};
 
 /// The roots of the crates whose modules are read in the order of a list.
-const ORDERED: [&str; 5] = [
+const ORDERED: [&str; 6] = [
     "crates/charts/src/lib.rs",
     "crates/proto/src/lib.rs",
+    "crates/door/src/lib.rs",
     "crates/cluster/src/lib.rs",
     "crates/federation/src/lib.rs",
     "crates/node/src/lib.rs",

@@ -123,7 +123,7 @@ impl Site {
         work.recipe.noise = Some(Noise { retries: 2, ..Noise::usual(rho, 100).from_anywhere() });
         work.out_of_box = OutOfBox::Clip;
         let cast = Cast::of(self.identities.clone(), &work, &["one", "two", "three"], |terms| terms.slots = 4);
-        let policy = Policy { nano_rho: DEFAULT_NANO_RHO, ..toy_policy().policy };
+        let policy = Policy { nano_rho: Some(DEFAULT_NANO_RHO), ..toy_policy().policy };
         let (agreed, missing, trick, other) = (false, None, None, Vec::new());
         Case { cast: cast.expect("a plan"), policy, agreed, missing, trick, other, finishes: false, twice: false }
     }

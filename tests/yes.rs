@@ -8,7 +8,9 @@ use std::{panic::AssertUnwindSafe, sync::Arc};
 
 use veilsum_cluster::{OutOfBox, Prepared, Rows};
 use veilsum_node::{
-    door::{Cost, Data, Gives, Ledger, Left, No, Note, Offer, PlanFacts, Policy, Table, Unit, Verdict, Yes, judge},
+    door::{
+        Bound, Cost, Data, Gives, Ledger, Left, No, Note, Offer, PlanFacts, Policy, Table, Unit, Verdict, Yes, judge,
+    },
     facts::cohort_digest,
     method_session::{MethodSession, Turn},
     question::{self, Layout, Question},
@@ -154,7 +156,7 @@ impl Walk {
             context,
         };
         ledger.consent(&federation.facts(), policy, &asked, &left, federation.offer(question, layout))?;
-        ledger.record(&context.0, Disclosure::MaskedWords, &left).expect("a ledger in memory");
+        ledger.enter(&context.0, Disclosure::MaskedWords, &left).expect("a ledger in memory");
         Ok(())
     }
 }
@@ -184,9 +186,9 @@ fn earlier(dice: &mut Dice, ledger: &mut Ledger, cap: u64, facts: &PlanFacts) {
             sites: facts.sites,
         };
         let offer = Offer { kind: "fuzzy_sums", cost: Cost { scalars: 3, nano_rho: Some(rho) }, drawn: None };
-        let any = Policy { nano_rho: u64::MAX, ..Policy::default() };
+        let any = Policy { max_rows: 0, ..Policy::default() };
         ledger.consent(&plan, &any, &asked, &left, offer).expect("a first answer");
-        ledger.record(&[i], Disclosure::MaskedWords, &left).expect("a ledger in memory");
+        ledger.enter(&[i], Disclosure::MaskedWords, &left).expect("a ledger in memory");
     }
 }
 
@@ -212,7 +214,8 @@ fn federations(seed: u64, tally: &mut Tally) {
         walks.push(Walk::new(&mut dice, &ids, noisy.then_some(rho)));
     }
     let mut policy = Policy { max_rows: dice.of(&[0, 64, 1_000]), ..Policy::default() };
-    policy.nano_rho = dice.below(5_000_000_000);
+    let cap = 2 * dice.below(2_500_000_000);
+    policy.nano_rho = dice.one_in(2).then_some(cap);
     policy.floor.min_cohort = 3 + dice.below(2) as u16;
     policy.floor.colluders = dice.below(2) as u16;
     policy.floor.max_rounds = dice.of(&[1_000, 1_000, 8]);
@@ -220,11 +223,12 @@ fn federations(seed: u64, tally: &mut Tally) {
     let data = || Data { name: "rows".into(), table };
     let fresh = || {
         let mut ledger = Ledger::in_memory(ids[2].clone(), data());
+        ledger.bind(Bound::of(cap)).expect("a note");
         ledger.accept(walks[0].cast.federation.facts().set).expect("a note");
         ledger
     };
     let mut ledger = fresh();
-    earlier(&mut dice, &mut ledger, policy.nano_rho, &walks[0].cast.federation.facts());
+    earlier(&mut dice, &mut ledger, cap, &walks[0].cast.federation.facts());
     if !noisy {
         for walk in &walks {
             let left = Left { plan: walk.plan(), ..Left::default() };
@@ -245,7 +249,7 @@ fn federations(seed: u64, tally: &mut Tally) {
         let at = dice.below(running.len() as u64) as usize;
         running[at].step(&mut dice, &mut ledger, &policy);
         tally.questions += 1;
-        assert!(ledger.account().spent().nano_rho <= policy.nano_rho, "more than the cap was spent");
+        assert!(ledger.account().spent().nano_rho <= cap, "more than the cap was spent");
         if running[at].over {
             ledger.end_run(&running[at].plan()).expect("a note");
             running.remove(at);
@@ -254,7 +258,7 @@ fn federations(seed: u64, tally: &mut Tally) {
             let other = (noisy && dice.one_in(2)).then(|| {
                 // It takes most of what is left.
                 let taken = ledger.account().committed(None);
-                let most = policy.nano_rho.saturating_sub(taken) / 100 * (50 + dice.below(50));
+                let most = cap.saturating_sub(taken) / 100 * (50 + dice.below(50));
                 Walk::new(&mut dice, &ids, Some(most / 2))
             });
             let other = other.filter(|other| other.begin(&mut ledger, &policy).is_ok());

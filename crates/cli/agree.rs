@@ -1,5 +1,5 @@
-//! `veilsum agree`: a party's operator agrees to a roster ([ROS-8], [ROS-9], [POL-10]), or a site's to a plan ([POL-9], [POL-10]), after
-//! reading what it asks, what it costs, and what can be subtracted from what.
+//! `veilsum agree`: a party's operator agrees to a roster ([ROS-8], [ROS-9], [POL-10]), a site's to a plan ([POL-9], [POL-10]) or to a higher
+//! cap of its account ([POL-8]), after reading what it asks, what it costs, and what can be subtracted from what.
 
 use std::{
     io::{self, BufRead, Write},
@@ -13,10 +13,10 @@ use veilsum_node::{
     cost::{Cost, counted, some_of},
     documents::{
         self, Changes, Federation, Fingerprint, Offered, SitePolicy, Standing, fingerprint, load_identity, load_roster,
-        policy_of, roster_fingerprint,
+        policy_of, roster_fingerprint, whole_rho,
     },
-    door::{Account, Data, Ledger, Needs, Table, Verdict, judge, ledger, needs, rho_text},
-    dp::Privacy,
+    door::{Account, Bound, Data, Ledger, Needs, Table, Verdict, cap_of, judge, ledger, needs, rho_text},
+    dp::{self, Privacy},
     error::Failure,
     files,
 };
@@ -32,17 +32,22 @@ use crate::{
     words::{self, fingerprint_line},
 };
 
-/// Agree to a roster, or for a site to a plan that waits for it
+/// Agree to a roster, or for a site to a plan that waits for it, or to a higher cap of its account
 ///
 /// A roster: the first one of a federation, or another than before. In a call with the operators of all parties the coordinator's reads
 /// the roster's 15 words, and everybody compares them. A site then answers plans over these sites.
 ///
 /// A plan: it shows what the plan asks, what it costs, and what can be subtracted from what.
+///
+/// A cap (--cap): it shows what all plans ever may then tell of a row or a person.
 #[derive(Args, Debug)]
 pub(crate) struct AgreeArgs {
     /// The roster or the plan
     #[arg(value_name = "ROSTER|PLAN", default_value = "roster.toml")]
     pub file: PathBuf,
+    /// Raise what all plans with noise may ever spend to twice this rho, for the life of the account; `rho` in site.toml lowers it
+    #[arg(long, value_name = "RHO", conflicts_with = "file", value_parser = whole_rho)]
+    pub cap: Option<u64>,
     /// The roster of a plan [default: roster.toml beside the plan]
     #[arg(long, value_name = "FILE")]
     pub roster: Option<PathBuf>,
@@ -63,6 +68,9 @@ impl Verb for AgreeArgs {
     /// # Errors
     /// A [`Failure`] where it cannot be agreed to, or the words are another's.
     fn run(&self, json: bool) -> Result<(), Failure> {
+        if let Some(nano_rho) = self.cap {
+            return self.cap(nano_rho, json);
+        }
         if is_roster(&files::read_limited(&self.file, MAX_FILE)?) { self.roster(json) } else { self.plan(json) }
     }
 }
@@ -100,6 +108,32 @@ impl AgreeArgs {
             few(&roster, &self.file)
         );
         crate::verb::print(json, &value, &text)
+    }
+
+    /// Says what a higher cap means, asks once, and notes it in the account ([POL-8]).
+    fn cap(&self, nano_rho: u64, json: bool) -> Result<(), Failure> {
+        let key = key_beside(self.own.key.as_ref(), &self.file)?;
+        let state = state_of(&key, self.own.state.as_ref())?;
+        let (identity, name) = own_identity(&key, &state)?;
+        let (site, _) = policy_of(self.own.policy.as_deref(), Some(&key))?;
+        let before = ledger::look(&state, &identity.public())?.bound();
+        let raised = Bound { nano_rho, ..before };
+        if raised.nano_rho <= before.nano_rho {
+            let what = format!("the cap of this account is rho = {} already", rho_text(before.nano_rho));
+            return Err(Failure::usage(what, "name a higher one; `rho` in site.toml lowers it"));
+        }
+        crate::tell!("{}", dp::ever(site.policy.unit, raised.cap()));
+        let line = typed(
+            "To raise the cap for the life of the account, type it once more: ",
+            &mut io::stdin().lock(),
+            &mut io::stderr(),
+        )?;
+        if whole_rho(line.trim()) != Ok(nano_rho) {
+            return Err(Failure::input("this is another number; nothing was agreed to", "read what it means again"));
+        }
+        Ledger::open(&state, Arc::new(identity), Data::unread(&site.data), None)?.bind(raised)?;
+        let says = format!("{name} spends {} in rho at most over all plans with noise.", rho_text(raised.cap()));
+        crate::verb::print(json, &json!({ "agreed": true, "nano_rho_cap": raised.cap(), "says": says }), &says)
     }
 
     /// Shows what the plan asks and what may follow from it, asks for its words, and notes the agreement in the account.
@@ -178,10 +212,10 @@ fn screen(
     text += &format!("\n{}\nWhy this plan waits for you\n", words::totals(&words::totals_tell(federation, &cost)));
     asks.iter().for_each(|needs| text += &format!("  {needs}\n"));
     text += "\nWhat it costs, and what can be subtracted from what\n";
-    let spent = account.spent();
+    let (spent, cap) = (account.spent(), cap_of(&site.policy, account)?);
     let lines = if federation.work.recipe.noise.is_some() {
         vec![
-            format!("  rho {} was spent of {} before.", rho_text(spent.nano_rho), rho_text(site.policy.nano_rho)),
+            format!("  rho {} was spent of {} before.", rho_text(spent.nano_rho), rho_text(cap)),
             "  Whoever left before you, or comes later, can be computed up to noise; those who left are not asked."
                 .into(),
         ]

@@ -21,10 +21,10 @@ use veilsum_node::{
         load_roster, policy_of, reading_of, roster_fingerprint,
     },
     door::{
-        Account, Verdict, judge,
+        Account, cap_of, judge,
         ledger::{digests_of, look},
     },
-    error::{Code, Failure},
+    error::Failure,
     table::{self, Tally},
 };
 use veilsum_proto::{
@@ -229,30 +229,25 @@ impl Check<'_> {
             self.rows(&from, &policy, federation);
         }
         if let Some(federation) = federation {
-            self.report.leaves = self.took("leaves", Leaves::of(federation, name, &policy.policy));
+            self.report.leaves = self.took("leaves", Leaves::of(federation, name, policy.policy.usual_cap()));
         }
         let (Some(key), Some(identity)) = (self.key, identity) else {
             self.skip("ledger", "it lies beside the key, and says what this site agreed to and gave away: give --key");
             return None;
         };
         let account = self.account(key, identity)?;
-        self.report.account = Some(Spent::of(&account, &policy));
+        let cap = self.took("account", cap_of(&policy.policy, &account)).unwrap_or_else(|| account.bound().cap());
+        self.report.account = Some(Spent::of(&account, &policy, cap));
+        if let Some(federation) = federation.filter(|_| cap != policy.policy.usual_cap()) {
+            self.report.leaves = self.took("leaves", Leaves::of(federation, name, cap));
+        }
         let Some(federation) = federation else {
             self.skip("answers", "whether this site answers a plan needs roster and plan");
             return None;
         };
-        match judge(&federation.facts(), &policy.policy, &account, None) {
-            Verdict::NeedsAgreement(needs) => {
-                let why: Vec<String> = needs.iter().map(ToString::to_string).collect();
-                let says = format!("this plan waits for your agreement: {}", why.join("; "));
-                let next = "read what it asks, what it costs and what can be subtracted, and agree once: veilsum agree plan.toml";
-                self.found(Finding::fail("answers", Failure::new(Code::Policy, says, next)));
-            }
-            verdict => {
-                self.report.answer = self.took("answers", verdict.yes());
-                self.report.answer.into_iter().for_each(|yes| self.pass("answers", yes));
-            }
-        }
+        let verdict = judge(&federation.facts(), &policy.policy, &account, None);
+        self.report.answer = self.took("answers", verdict.yes());
+        self.report.answer.into_iter().for_each(|yes| self.pass("answers", yes));
         Some(())
     }
 

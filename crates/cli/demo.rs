@@ -25,7 +25,7 @@ use crate::{
 use veilsum_node::{
     cost::first_centres,
     documents::{self, Federation, SitePolicy},
-    door::rho_text,
+    door::{DEFAULT_NANO_RHO, rho_text},
     error::Failure,
     files,
     loopback::{self, LoopbackConfig, LoopbackRun, LoopbackSite},
@@ -298,8 +298,8 @@ pub(crate) fn policy_for(federation: &Federation) -> Result<(SitePolicy, String)
     if terms.max_rows < policy.max_rows {
         policy.max_rows = terms.max_rows;
     }
-    if let Some(noise) = work.recipe.noise.filter(|noise| noise.price() > policy.nano_rho) {
-        policy.nano_rho = noise.price();
+    if let Some(noise) = work.recipe.noise.filter(|noise| noise.price() > DEFAULT_NANO_RHO) {
+        policy.nano_rho = Some(noise.price());
         told.push(format!("rho = {}", rho_text(noise.nano_rho)));
     }
     let text = if told.is_empty() {

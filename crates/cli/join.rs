@@ -13,8 +13,12 @@ use serde_json::json;
 use veilsum_node::{
     documents::{
         Begun, Offered, Pinned, Standing, answer_line, check_address, fingerprint, load_roster, parse_invitation,
+        whole_rho,
     },
-    door::ledger::{self, FILE, HEAD},
+    door::{
+        Note,
+        ledger::{self, FILE, HEAD},
+    },
     error::{Code, Failure},
     files::quoted,
     random::drawn,
@@ -64,6 +68,9 @@ pub(crate) struct JoinArgs {
     /// Begin a new account although this site took part before: its state folder is lost
     #[arg(long)]
     pub new_account: bool,
+    /// What other state folders spent for these people before, in rho of a site's own noise; a new account counts it
+    #[arg(long, value_name = "RHO", default_value = "0", value_parser = whole_rho)]
+    pub spent: u64,
     /// Folder for the key (mode 0600), columns.toml, roster.toml and plan.toml
     #[arg(long, value_name = "DIR", default_value = ".")]
     pub folder: PathBuf,
@@ -127,7 +134,7 @@ impl Verb for JoinArgs {
             Failure::input(format!("{} cannot be made ({e})", folder.display()), "choose another --folder")
         })?;
         let identity = if invitation.role == Role::Site {
-            let (identity, began) = site_of(&key, &invitation.party, self.new_account)?;
+            let (identity, began) = site_of(&key, &invitation.party, self.new_account, self.spent)?;
             made.account = began;
             identity
         } else {
@@ -218,7 +225,7 @@ impl Made {
         }
         if self.account
             && let Ok(state) = state_of(&self.key, None)
-            && ledger::all(&state).is_ok_and(|entries| entries.is_empty())
+            && ledger::all(&state).is_ok_and(|entries| entries.iter().all(|e| matches!(e.note, Some(Note::Account(_)))))
         {
             let lock = Path::new(FILE).with_added_extension("lock");
             for file in [Path::new(HEAD), Path::new(FILE), &lock] {

@@ -3,8 +3,8 @@
 use std::{path::Path, sync::Arc};
 
 use veilsum_node::{
-    documents::{Pinned, load_identity, write_key},
-    door::{Ledger, LedgerError, ledger},
+    documents::{Pinned, SitePolicy, load_identity, write_key},
+    door::{Bound, Data, Ledger, LedgerError, ledger},
     error::Failure,
     files::Existing,
     random::{drawn, system_rng},
@@ -30,13 +30,13 @@ pub(crate) fn key_of(path: &Path, name: &str) -> Result<Identity, Failure> {
     Err(Failure::input(what, "choose another --folder"))
 }
 
-/// The same of a site that joins, with the account that its folder has: it goes on under a key that it does not know, because its operator joins from
+/// The same of a site that joins, with the account that its folder has, or a new one that counts what was `spent` elsewhere: it goes on under a key that it does not know, because its operator joins from
 /// this folder ([LED-9]). Where there is none it begins, and the second value says so; but a site that took part before begins a new one only if its
 /// operator says so.
 ///
 /// # Errors
 /// A [`Failure`] where nobody said so, somebody did without need, or something cannot be read or written. No key is made then.
-pub(crate) fn site_of(path: &Path, name: &str, anew: bool) -> Result<(Identity, bool), Failure> {
+pub(crate) fn site_of(path: &Path, name: &str, anew: bool, spent: u64) -> Result<(Identity, bool), Failure> {
     let state = state_of(path, None)?;
     let there = match ledger::all(&state) {
         Err(LedgerError::NoAccount(_)) => false,
@@ -64,6 +64,10 @@ pub(crate) fn site_of(path: &Path, name: &str, anew: bool) -> Result<(Identity, 
         // Whoever met the one before knows it by its secret, and would take this one for it, set back.
         let digests = if anew { Zeroizing::new(drawn()) } else { identity.digest_secret() };
         ledger::begin(&state, &digests)?;
+        if spent > 0 {
+            let data = Data::unread(&SitePolicy::default().data);
+            Ledger::open(&state, identity.clone(), data, None)?.bind(Bound { before: spent, ..Bound::default() })?;
+        }
     } else if Ledger::take_over(&state, identity.clone())? {
         crate::tell!("the account in {} goes on under a new key", state.display());
     }

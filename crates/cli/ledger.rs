@@ -124,6 +124,7 @@ fn to_json(entry: &Entry) -> Value {
 /// What a note says, in a word.
 fn note_name(note: &Note) -> &'static str {
     match note {
+        Note::Account(_) => "what the account promises",
         Note::Signer => "signed by another key from here on",
         Note::Sites(_) => "sites accepted",
         Note::Agreed(_) => "plan agreed to",

@@ -245,7 +245,7 @@ impl Report {
         text.paragraph(&match &self.federation.work.recipe.noise {
             None => format!("Together: {} exact numbers at most. {}", self.forecast.total(), words::EXACT),
             Some(noise) => {
-                format!("{} {}", dp::promise(noise, self.site.policy.nano_rho), words::of_a_person(&self.site))
+                format!("{} {}", dp::promise(noise, self.site.policy.usual_cap()), words::of_a_person(&self.site))
             }
         });
         text.paragraph("What these totals say, and where that is dangerous:");
@@ -267,7 +267,7 @@ impl Report {
         text.paragraph(&format!(
             "Masks and what they hide are kept in memory, and in a journal until the next question, for the length of a run. A site's ledger is \
              kept as long as its key: by it the site knows what it gave away, over all plans and runs. It holds digests and counts, and no value. Under this site's policy all plans together spend rho {} at most, ever.",
-            rho_text(self.site.policy.nano_rho),
+            rho_text(self.site.policy.usual_cap()),
         ));
         text.marked_table(
             &["file at a party", "contents", "keep it?"],

@@ -8,12 +8,12 @@ use std::{
 
 use veilsum_node::{
     documents::{self, Federation, Offered, Pinned, PlanAnswer, RowsFrom, SitePolicy, policy_of},
-    door::{Verdict, judge, ledger},
+    door::{No, Verdict, judge, ledger},
     error::{Code, Failure},
     role::standby::{Looking, Opinion},
     table,
 };
-use veilsum_proto::{identity::Identity, roster::Roster, suite::hash};
+use veilsum_proto::{Error, identity::Identity, roster::Roster, suite::hash};
 
 use crate::party::Own;
 
@@ -117,13 +117,10 @@ impl Judge {
 fn said(verdict: Verdict) -> Opinion {
     let (answer, words) = match verdict {
         Verdict::Yes(yes) => (PlanAnswer::Would { runs: yes.runs }, format!("Yes: {yes}")),
-        Verdict::No(why) => (PlanAnswer::refusal(&why), format!("No: this site does not answer this plan: {why}")),
-        Verdict::NeedsAgreement(needs) => {
-            let why: Vec<String> = needs.iter().map(|needs| format!("\n  {needs}")).collect();
-            let words =
-                format!("Not yet: this plan waits for your agreement (veilsum agree plan.toml):{}", why.concat());
-            (PlanAnswer::NeedsAgreement, words)
+        Verdict::No(why) => {
+            (PlanAnswer::refusal(&why), format!("No: this site does not answer this plan: {}", Error::from(why)))
         }
+        Verdict::NeedsAgreement(needs) => (PlanAnswer::NeedsAgreement, format!("Not yet: {}", No::Unagreed(needs))),
     };
     Opinion { answer, words }
 }

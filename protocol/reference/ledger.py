@@ -12,7 +12,8 @@ GIVES = ["public_keys", "acknowledgement", "sealed_shares", "masked_words", "rou
 COST = Struct(scalars=U64, nano_rho=Option(U64))
 TABLE = Struct(rows=U64, digest=HASH)
 ANSWER = Struct(kind=TEXT, question=HASH, cost=COST, drawn=Option(HASH), table=Option(TABLE))
-NOTE = Enum(signer=NOTHING, sites=HASH, agreed=Option(TABLE),
+BOUND = Struct(unit=Enum(row=NOTHING, person=U64), honest=U16, nano_rho=U64, before=U64)
+NOTE = Enum(account=BOUND, signer=NOTHING, sites=HASH, agreed=Option(TABLE),
             begun=U64, ended=NOTHING,
             met=Struct(deck=U32, all=HASH, rows=HASH, members=List(Struct(id=HASH, answered=Struct(number=U64, link=HASH)))))  # fmt: skip
 FORM = 1
@@ -74,19 +75,25 @@ def met(*members):
     return sorted(stated, key=lambda m: m["id"])
 
 
+def bound(unit=("row", {}), nano_rho=10**9, before=0):
+    """[POL-8]."""
+    return {"unit": unit, "honest": 2, "nano_rho": nano_rho, "before": before}
+
+
 NOTES = {
+    0: ("account", bound(("person", 3), before=7)), 11: ("account", bound(nano_rho=2 * 10**9)),
     6: ("sites", H("cohort in a ledger", b"keys")), 7: ("agreed", {"rows": 122, "digest": H("rows in a ledger", b"a table")}),
     8: ("begun", 500_000_000),
     9: ("met", {"deck": 1, "all": H("cohort in a ledger", b"keys"), "rows": H("rows in a ledger", b"a table"),
               "members": met((1, 4), (2, 0), (3, 2**64 - 1))}),
     10: ("ended", {}),
 }  # fmt: skip
-LENGTH = 11
+LENGTH = 13
 
 
 def entry(n, previous, signer):
-    gives = ["public_keys", "masked_words", "self_mask_shares", "round_seeds", "masked_words", "refusal"]
-    gives = gives[n] if n < 6 else "nothing"
+    gives = {1: "masked_words", 2: "self_mask_shares", 3: "round_seeds", 4: "masked_words", 5: "refusal", 12: "public_keys"}
+    gives = gives.get(n, "nothing")
     in_round = gives in ("masked_words", "round_seeds", "self_mask_shares")
     return {
         "form": FORM,
@@ -163,7 +170,7 @@ def chains():
     for key, value in values.items():
         e = {**entries[2], key: value}
         yield case(f"{key} changed after signing", after(2, line(e, sign(identity, entries[2]))), rule="LED-3", entry=2)
-    for name, note in [("another set of sites", ("sites", H("cohort in a ledger"))), ("an agreement", ("agreed", None))]:
+    for name, note in [("another promise", NOTES[11]), ("another set of sites", ("sites", H("cohort in a ledger"))), ("an agreement", ("agreed", None))]:
         e = {**entries[6], "note": note}
         yield case(f"{name} noted after signing", after(6, line(e, sign(identity, entries[6]))), rule="LED-3", entry=6)
     cost = entries[1]["answer"]["cost"]
@@ -184,6 +191,7 @@ def chains():
         ("rows of an answer with noise", 4, lambda e: e["answer"].update(table=answer(1)["table"])),
         ("a note beside something that left", 5, changed("note", NOTES[7])),
         ("nothing that left, and no note", 7, changed("note", None)),
+        ("a first entry that promises nothing", 0, changed("note", NOTES[6])),
         ("nobody met", 9, changed("note", ("met", {"deck": 0, "all": bytes(32), "rows": bytes(32), "members": []}))),
         ("members out of order", 9, changed("note", ("met", {"deck": 0, "all": bytes(32), "rows": bytes(32), "members": met((1, 4), (2, 0))[::-1]}))),
         ("a member twice", 9, changed("note", ("met", {"deck": 0, "all": bytes(32), "rows": bytes(32), "members": met((1, 4), (1, 5))}))),
@@ -227,8 +235,8 @@ def handed_over():
         return {"function": "chain", "name": name, "text": "".join(lines), **found}
 
     signs = ("signer", {})
-    yield case("gone on under another key", {6: signs}, (old,) * 6 + (new,) * 5)
-    yield case("and under the first one again", {6: signs, 7: signs}, (old,) * 6 + (new,) + (old,) * 4)
+    yield case("gone on under another key", {6: signs}, (old,) * 6 + (new,) * 7)
+    yield case("and under the first one again", {6: signs, 7: signs}, (old,) * 6 + (new,) + (old,) * 6)
     yield case("another key without a note", {}, (old,) * 6 + (new,), rule="LED-9", entry=6)
     yield case("the same key with a note", {6: signs}, (old,) * 7, rule="LED-9", entry=6)
 

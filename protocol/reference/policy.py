@@ -4,7 +4,7 @@ from codec import Refused
 
 MIN_SITES = 3
 GOOD = {
-    "min_cohort": 3, "max_rounds": 10, "methods": None, "columns": None, "nano_rho": 2 * 10**9, "exact": "by-agreement",
+    "min_cohort": 3, "max_rounds": 10, "methods": None, "columns": None, "nano_rho": None, "exact": "by-agreement",
     "rows_per_person": None,
 }  # fmt: skip
 
@@ -26,16 +26,19 @@ def check_plan(policy, method, columns, rows):
     for name, listed in [(method, "methods"), *((c, "columns") for c in columns)]:
         if policy[listed] is not None and name not in policy[listed]:
             raise Refused("POL-4", f"{name} is not on the list")
-    if rows is not None and (policy["rows_per_person"] is None or policy["rows_per_person"] > rows):
-        raise Refused("POL-4", "a person may have more rows here")
+    if rows != policy["rows_per_person"]:
+        raise Refused("POL-4", "another unit")
 
 
-def check_account(policy, nano_rho, agreed, spent):
-    """[POL-8] to [POL-10]; `nano_rho` is nothing without noise."""
+def check_account(policy, nano_rho, agreed, spent, cap, before):
+    """[POL-8] to [POL-10]; `nano_rho` is nothing without noise; the last two are the account's own."""
+    own, most = policy["nano_rho"], 2 * cap
     if nano_rho is None:
         if policy["exact"] == "never" or not agreed:
             raise Refused("POL-9", "no agreement to exact totals")
-    elif spent + nano_rho > policy["nano_rho"]:
+    elif own is not None and own > most:
+        raise Refused("POL-8", "the policy raises no cap")
+    elif before + spent + nano_rho > (most if own is None else own):
         raise Refused("POL-8", "the account is spent")
     elif not agreed:
         raise Refused("POL-10", "no agreement to the plan")
@@ -67,12 +70,16 @@ def policy_cases():
         ({"methods": []}, "fcm", [], None), ({"columns": ["age"]}, "fcm", ["age"], None),
         ({"columns": ["age"]}, "fcm", ["age", "sex"], None), ({}, "fcm", [], 3),
         ({"rows_per_person": 3}, "fcm", [], 3), ({"rows_per_person": 4}, "fcm", [], 3), ({"rows_per_person": 4}, "fcm", [], None),
+        ({"rows_per_person": 2}, "fcm", [], 3),
     ]:  # fmt: skip
         add("plan", policy, method=method, columns=columns, rows=rows)
-    for policy, nano_rho, agreed, spent in [
+    for policy, nano_rho, agreed, spent, *bound in [
         ({}, 2 * 10**9, True, 0), ({}, 10**9, True, 10**9 + 1), ({}, 1, True, 2 * 10**9), ({}, 0, True, 2 * 10**9), ({"nano_rho": 0}, 1, True, 0),
+        ({}, 4 * 10**9, True, 0, 2 * 10**9, 0), ({}, 4 * 10**9, True, 0, 2 * 10**9, 1), ({}, 1, True, 0, 0, 0),
+        ({"nano_rho": 9}, 9, True, 0, 5, 0), ({"nano_rho": 10}, 9, True, 0, 5, 1), ({"nano_rho": 11}, 1, True, 0, 5, 0), ({"nano_rho": 9}, 9, True, 0, 5, 1),
         ({}, 1, False, 0), ({}, 1, False, 2 * 10**9),
         ({}, None, True, 0), ({}, None, False, 0), ({"exact": "never"}, None, True, 0), ({"exact": "never"}, 5, False, 5),
     ]:  # fmt: skip
-        add("account", policy, nano_rho=nano_rho, agreed=agreed, spent=spent)
+        cap, before = bound or (10**9, 0)
+        add("account", policy, nano_rho=nano_rho, agreed=agreed, spent=spent, cap=cap, before=before)
     return "Policy (section 11.1): sizes, numbers of questions, plans and accounts that a site takes or refuses.", cases

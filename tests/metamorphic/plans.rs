@@ -177,7 +177,7 @@ pub(crate) fn work(dice: &mut Dice, noisy: bool) -> PlanSpec {
 fn policy(dice: &mut Dice, unit: door::Unit) -> Policy {
     let mut policy = Policy { unit, ..toy_policy().policy };
     match dice.below(16) {
-        0 => policy.nano_rho = dice.below(300_000_000),
+        0 => policy.nano_rho = Some(dice.below(300_000_000)),
         1 => policy.methods = Some(vec!["fcm".into()]),
         2 => policy.columns = Some(vec!["x0".into()]),
         3 => policy.max_rows = 10_000,

@@ -9,7 +9,7 @@ use veilsum_node::{
     checkup::{Finding, Outcome, Rule},
     cost::{Cost, counted},
     documents::{Federation, Reading, SitePolicy},
-    door::{Account, Policy, Yes, left_text, rho_text},
+    door::{Account, Yes, left_text, rho_text},
     dp,
     error::{Code, Failure},
     forecast::Forecast,
@@ -57,7 +57,7 @@ pub(super) struct Leaves {
 }
 
 impl Leaves {
-    pub(super) fn of(federation: &Federation, site: &str, policy: &Policy) -> Result<Leaves, Failure> {
+    pub(super) fn of(federation: &Federation, site: &str, cap: u64) -> Result<Leaves, Failure> {
         let cost = Cost::of(federation)?;
         let sites = federation.roster.sites.len();
         let numbers = Forecast::of(&federation.work, federation.terms.max_rows, sites)?.total();
@@ -75,10 +75,7 @@ impl Leaves {
             nano_rho,
             together: match noise {
                 None => vec![format!("Together: {}, exact", counted(numbers as usize, "number"))],
-                Some(noise) => vec![
-                    dp::guesses(noise.unit, noise.price(), policy.nano_rho),
-                    dp::spends(noise.price(), policy.nano_rho),
-                ],
+                Some(noise) => vec![dp::guesses(noise.unit, noise.price(), cap), dp::spends(noise.price(), cap)],
             },
         })
     }
@@ -113,8 +110,8 @@ pub(super) struct Spent {
 }
 
 impl Spent {
-    pub(super) fn of(account: &Account, site: &SitePolicy) -> Spent {
-        let (spent, cap, exact) = (account.spent(), site.policy.nano_rho, !account.tables().is_empty());
+    pub(super) fn of(account: &Account, site: &SitePolicy, cap: u64) -> Spent {
+        let (spent, exact) = (account.spent(), !account.tables().is_empty());
         let committed = account.committed(None);
         let used = match committed {
             0 => "the whole account is left".to_owned(),

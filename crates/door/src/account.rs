@@ -7,6 +7,7 @@ use veilsum_proto::{message::Disclosure, standing::Answered, suite::Hash};
 use crate::{
     entry::{Answer, Entry, Note, Table},
     met::{Met, Talk},
+    policy::Bound,
 };
 
 /// To which plan, conversation and round a frame belongs.
@@ -82,6 +83,8 @@ pub(crate) struct Unpromised;
 /// Everything that was given away about the people of a state folder, as its ledger says.
 #[derive(Default)]
 pub struct Account {
+    /// The usual before the first entry.
+    bound: Bound,
     spent: Spent,
     /// rho in 10^-9 of all answers under a plan.
     of_plans: BTreeMap<Hash, u64>,
@@ -137,6 +140,7 @@ impl Account {
     fn note(&mut self, note: &Note, entry: &Entry) {
         match note {
             Note::Signer => {}
+            Note::Account(bound) => self.bound = *bound,
             Note::Met { deck, all, rows, members } => {
                 self.decks.insert((entry.session, entry.run, *deck), *rows);
                 let talk = Talk { plan: entry.plan, session: entry.session, run: entry.run };
@@ -147,6 +151,11 @@ impl Account {
             Note::Begun(price) => drop(self.begun.insert(entry.plan, *price)),
             Note::Ended => drop(self.begun.remove(&entry.plan)),
         }
+    }
+
+    /// What the account promises.
+    pub fn bound(&self) -> Bound {
+        self.bound
     }
 
     /// Whether the operator accepted these sites as a cohort ([POL-10]).
@@ -171,9 +180,9 @@ impl Account {
         self.begun.contains_key(plan)
     }
 
-    /// What was given away.
+    /// What was given away, also from other folders before.
     pub fn spent(&self) -> Spent {
-        self.spent
+        Spent { nano_rho: self.spent.nano_rho.saturating_add(self.bound.before), ..self.spent }
     }
 
     /// rho in 10^-9 of all answers with noise under this plan.
@@ -185,7 +194,7 @@ impl Account {
     pub fn committed(&self, beside: Option<&Hash>) -> u64 {
         let others = self.begun.iter().filter(|(plan, _)| Some(*plan) != beside);
         let rest = others.map(|(plan, price)| price.saturating_sub(self.rho_of(plan)));
-        rest.fold(self.spent.nano_rho, u64::saturating_add)
+        rest.fold(self.spent().nano_rho, u64::saturating_add)
     }
 
     /// How far this ledger has come ([LED-11]).
@@ -220,7 +229,7 @@ impl Account {
     pub(crate) fn spent_beside(&self, left: &Left) -> (u64, u64) {
         let others = self.promised.iter().filter(|(session, promise)| **session != left.session && !promise.again);
         let others = others.filter_map(|(_, promise)| Some((promise.plan, promise.answer.cost.nano_rho?)));
-        let before = (self.spent.nano_rho, self.rho_of(&left.plan));
+        let before = (self.spent().nano_rho, self.rho_of(&left.plan));
         others.fold(before, |(all, own), (plan, rho)| {
             (all.saturating_add(rho), own.saturating_add(if plan == left.plan { rho } else { 0 }))
         })

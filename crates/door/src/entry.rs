@@ -12,6 +12,8 @@ use veilsum_proto::{
     suite::{self, Hash},
 };
 
+use crate::policy::Bound;
+
 const SIGNED: &str = "ledger entry";
 const LINK: &str = "ledger link";
 /// Bytes of a data set's name.
@@ -59,6 +61,8 @@ pub const FORM: u8 = 1;
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Note {
+    /// What the account promises: its first entry, and whichever changes it ([POL-8]).
+    Account(Bound),
     /// Its signer takes the place of the one before: the account goes on under another key ([LED-9]).
     Signer,
     /// The operator accepts this set of sites for good, as a cohort ([POL-10]).
@@ -142,6 +146,7 @@ impl Entry {
 
     /// [LED-1]: whether the fields fit each other.
     fn is_whole(&self) -> bool {
+        let first = self.index > 0 || matches!(self.note, Some(Note::Account(_)));
         let answers = self.discloses == Disclosure::MaskedWords;
         let round = self.slot.is_some() == self.cohort.is_some() && (self.slot.is_some() || !answers);
         let met = match &self.note {
@@ -157,6 +162,7 @@ impl Entry {
             && self.answer.as_ref().is_none_or(answer)
             && self.note.is_some() == (self.discloses == Disclosure::Nothing)
             && met
+            && first
     }
 }
 
@@ -283,9 +289,16 @@ mod tests {
         }
     }
 
-    fn noted(e: &mut Entry) {
+    fn noted(e: &mut Entry, note: Note) {
         (e.answer, e.cohort, e.slot) = (None, None, None);
-        (e.discloses, e.note) = (Disclosure::Nothing, Some(Note::Sites(Hash([1; 32]))));
+        (e.discloses, e.note) = (Disclosure::Nothing, Some(note));
+    }
+
+    /// The first entry of an account.
+    fn begins() -> Entry {
+        let mut first = entry(0, Hash::default());
+        noted(&mut first, Note::Account(Bound::default()));
+        first
     }
 
     /// [LED-9]: another key signs on by a note of its own alone.
@@ -293,18 +306,15 @@ mod tests {
     fn led_9_an_account_goes_on_under_another_key() {
         let [old, new] = [1, 2].map(|seed| Identity::from_seed(&[seed; 32]));
         let of = |index, previous, by: &Identity| Entry { signer: by.public(), ..entry(index, previous) };
-        let note = |index, previous, by: &Identity| Entry {
-            slot: None,
-            cohort: None,
-            discloses: Disclosure::Nothing,
-            answer: None,
-            note: Some(Note::Signer),
-            ..of(index, previous, by)
+        let note = |index, previous, by: &Identity| {
+            let mut note = of(index, previous, by);
+            noted(&mut note, Note::Signer);
+            note
         };
         let mut chain = Chain::default();
-        let first = of(0, Hash::default(), &old);
         let began = note(0, Hash::default(), &old);
-        assert_eq!(chain.take(&began, &began.sign(&old)), Err(Damage::Signer(0)), "nobody was before");
+        assert_eq!(chain.take(&began, &began.sign(&old)), Err(Damage::Fields(0)), "nobody was before");
+        let first = Entry { signer: old.public(), ..begins() };
         chain.take(&first, &first.sign(&old)).unwrap();
         let link = chain.head().link;
         for bad in [of(1, link, &new), note(1, link, &old)] {
@@ -326,7 +336,7 @@ mod tests {
         let mut chain = Chain::default();
         let mut entries = Vec::new();
         for index in 0..4 {
-            let entry = entry(index, chain.head().link);
+            let entry = if index == 0 { begins() } else { entry(index, chain.head().link) };
             chain.take(&entry, &entry.sign(&identity)).unwrap();
             entries.push(entry);
         }
@@ -383,12 +393,13 @@ mod tests {
         }
         // A frame that is no answer names no slot, or one with its cohort; the longest names are taken.
         type Change = fn(&mut Entry);
-        let forms: [(bool, Change); 8] = [
+        let forms: [(bool, Change); 9] = [
             (true, |e| (e.slot, e.cohort, e.answer, e.discloses) = (None, None, None, Disclosure::RoundSeeds)),
             (true, |e| (e.answer, e.discloses) = (None, Disclosure::RoundSeeds)),
-            (true, |e| noted(e)),
+            (true, |e| noted(e, Note::Sites(Hash([1; 32])))),
+            (true, |e| noted(e, Note::Account(Bound::default()))),
             (false, |e| {
-                noted(e);
+                noted(e, Note::Sites(Hash([1; 32])));
                 e.slot = Some((0, 0));
             }),
             (true, |e| e.data = "d".repeat(MAX_NAME)),
@@ -397,11 +408,12 @@ mod tests {
             (false, |e| e.answer.as_mut().unwrap().kind = "k".repeat(MAX_NAME + 1)),
         ];
         for (i, (sound, change)) in forms.iter().enumerate() {
-            let mut changed = entries[0].clone();
+            let mut changed = entries[1].clone();
             change(&mut changed);
-            let taken = Chain::default().take(&changed, &changed.sign(&identity));
-            assert_eq!(taken.is_ok(), *sound, "form {i}");
-            assert_ne!(changed.link(), entries[0].link(), "form {i}");
+            let mut chain = Chain::default();
+            chain.take(&entries[0], &entries[0].sign(&identity)).unwrap();
+            assert_eq!(chain.take(&changed, &changed.sign(&identity)).is_ok(), *sound, "form {i}");
+            assert_ne!(changed.link(), entries[1].link(), "form {i}");
         }
     }
 }

@@ -36,8 +36,8 @@ use crate::{
     entry::{Answer, Cost, Damage, Entry, Head, Note, Table},
     log::{self, Log},
     met::{Met, SetBack},
-    policy::Policy,
-    replace::{Folder, Replacement},
+    policy::{Bound, Policy},
+    replace::Replacement,
     verdict::{Needs, No, PlanFacts, Verdict, Yes, decide, judge, needs},
 };
 
@@ -114,15 +114,6 @@ struct Disk {
     _lock: File,
 }
 
-/// Whether a key may sign on where another one signed last ([LED-9]).
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Signs {
-    /// If it signed before.
-    Again,
-    /// Its operator says that the account is its own; that is noted at once.
-    Anew,
-}
-
 impl Ledger {
     /// Makes a ledger that lasts as long as this process.
     pub fn in_memory(identity: Arc<Identity>, data: Data) -> Ledger {
@@ -143,7 +134,11 @@ impl Ledger {
     /// # Errors
     /// [`LedgerError`]; the site then answers nothing.
     pub fn open(folder: &Path, identity: Arc<Identity>, data: Data, plan: Option<Hash>) -> Result<Ledger, LedgerError> {
-        Self::open_as(folder, identity, data, plan, Signs::Again)
+        let (ledger, signed) = Self::open_any(folder, identity, data, plan)?;
+        match ledger.signer {
+            Some(signer) if !signed => Err(LedgerError::Foreign { path: folder.to_owned(), signer }),
+            _ => Ok(ledger),
+        }
     }
 
     /// This key signs from now on, in the place of one that is lost, or in turn with those of other federations ([LED-9]). Whether it did
@@ -155,32 +150,26 @@ impl Ledger {
         if !matches!(look(folder, &identity.public()), Err(LedgerError::Foreign { .. })) {
             return Ok(false);
         }
-        Self::open_as(folder, identity, Data::unread(""), None, Signs::Anew).map(|_| true)
+        let (mut ledger, _) = Self::open_any(folder, identity, Data::unread(""), None)?;
+        ledger.signs()?;
+        ledger.sync().map(|()| true)
     }
 
-    fn open_as(
+    /// The same for any key, and whether it signed before.
+    fn open_any(
         folder: &Path,
         identity: Arc<Identity>,
         data: Data,
         plan: Option<Hash>,
-        signs: Signs,
-    ) -> Result<Ledger, LedgerError> {
+    ) -> Result<(Ledger, bool), LedgerError> {
         let path = folder.join(FILE);
         known(folder)?;
         let lock = lock(&path, plan)?;
         let mut ledger = Ledger::in_memory(identity, data);
         let log = Log::open(path.clone()).map_err(|source| LedgerError::Io { path, source })?;
-        let signed_before = ledger.read(log, folder, lock, plan)?;
+        let signed = ledger.read(log, folder, lock, plan)?;
         Replacement::remove_drafts(&folder.join(HEAD));
-        match (ledger.signer.filter(|_| !signed_before), signs) {
-            (Some(signer), Signs::Again) => return Err(LedgerError::Foreign { path: folder.to_owned(), signer }),
-            (Some(_), Signs::Anew) => {
-                ledger.signs()?;
-                ledger.sync()?;
-            }
-            (None, _) => {}
-        }
-        Ok(ledger)
+        Ok((ledger, signed))
     }
 
     /// Reads and checks all of it. Whether this key ever signed.
@@ -270,6 +259,18 @@ impl Ledger {
         self.sync()
     }
 
+    /// [POL-8]: the account promises this from now on. Without it, it promises the usual.
+    ///
+    /// # Errors
+    /// [`LedgerError`] where it cannot be written.
+    pub fn bind(&mut self, bound: Bound) -> Result<(), LedgerError> {
+        if self.head.entries > 0 {
+            return self.note(Note::Account(bound), &Left::default());
+        }
+        self.add(self.noted(Note::Account(bound), &Left::default()))?;
+        self.sync()
+    }
+
     /// [POL-10]: the operator accepts this set of sites, for good.
     ///
     /// # Errors
@@ -304,6 +305,10 @@ impl Ledger {
         if let (Verdict::Yes(Yes { nano_rho: Some(price), .. }), false) =
             (&verdict, self.account.has_begun(&facts.plan))
         {
+            let bound = self.account.bound();
+            if bound.unit != policy.unit {
+                self.bind(Bound { unit: policy.unit, ..bound })?;
+            }
             self.note(Note::Begun(*price), &Left::of_plan(facts.plan))?;
         }
         Ok(verdict)
@@ -318,7 +323,8 @@ impl Ledger {
     }
 
     /// May this answer leave? Computes what it would give away beside what was given away before, and asks the policy about both
-    /// ([POL-1] to [POL-10], [LED-7]). On consent it is promised, and its frame may leave. Everything that is read is public, or in the
+    /// ([POL-1], [POL-2], [POL-4], [POL-8] to
+    /// [POL-10], [LED-7]). On consent it is promised, and its frame may leave. Everything that is read is public, or in the
     /// ledger: no row.
     ///
     /// # Errors
@@ -365,12 +371,14 @@ impl Ledger {
         Entry { note: Some(note), ..self.entry(left, Disclosure::Nothing, 0, Hash::default()) }
     }
 
-    /// [LED-9]: before this key's next entry, if another one signed last.
+    /// Before this key's next entry: if there is none, what the account promises; if another one signed last, that ([LED-9]).
     fn signs(&mut self) -> Result<(), LedgerError> {
-        if self.signer.is_none_or(|before| before == self.identity.public()) {
-            return Ok(());
-        }
-        self.add(self.noted(Note::Signer, &Left::default()))
+        let note = match self.signer {
+            None => Note::Account(self.account.bound()),
+            Some(before) if before != self.identity.public() => Note::Signer,
+            Some(_) => return Ok(()),
+        };
+        self.add(self.noted(note, &Left::default()))
     }
 
     fn add(&mut self, entry: Entry) -> Result<(), LedgerError> {
@@ -384,17 +392,8 @@ impl Ledger {
         Ok(())
     }
 
-    /// [LED-4]: writes down a frame before it leaves. An answer is on disk, and its head with it, when this returns; other frames
-    /// may share the next answer's way to the disk.
-    ///
-    /// # Errors
-    /// [`LedgerError`]; the frame must then not leave.
-    pub fn record(&mut self, frame: &[u8], discloses: Disclosure, left: &Left) -> Result<(), LedgerError> {
-        self.enter(frame, discloses, left)?;
-        if discloses == Disclosure::MaskedWords { self.sync() } else { Ok(()) }
-    }
-
-    /// Enters a frame that is to leave: [`Ledger::record`] without its way to the disk.
+    /// [LED-4]: enters a frame before it leaves. An answer leaves after [`Ledger::sync`] alone; other frames may share the next answer's way to
+    /// the disk.
     ///
     /// # Errors
     /// [`LedgerError`]; the frame must then not leave.
@@ -425,9 +424,9 @@ impl Ledger {
     ///
     /// # Errors
     /// [`LedgerError`] where it cannot be written.
-    pub fn next_head(&self) -> Result<Option<NextHead>, LedgerError> {
+    pub fn next_head(&self) -> Result<Option<Replacement>, LedgerError> {
         let Some(disk) = self.disk.as_ref().filter(|disk| disk.log.is_dirty()) else { return Ok(None) };
-        NextHead::write(&disk.head_path, &self.head, &disk.digests).map(Some)
+        write_head(&disk.head_path, &self.head, &disk.digests).map(Some)
     }
 
     /// Waits until the entries are on disk; their head is still to follow.
@@ -465,49 +464,18 @@ impl Disk {
 
     fn sync(&mut self, head: &Head) -> Result<(), LedgerError> {
         if self.log.sync().map_err(|source| self.io(source))? {
-            NextHead::write(&self.head_path, head, &self.digests)
-                .and_then(NextHead::put)
-                .inspect_err(|_| self.log.give_up())?;
+            let path = &self.head_path;
+            let put = write_head(path, head, &self.digests)
+                .and_then(|head| head.put().map_err(|source| LedgerError::Io { path: path.clone(), source }));
+            put.inspect_err(|_| self.log.give_up())?;
         }
         Ok(())
     }
 }
 
-/// A head that is to take the place of the one before, in three steps: its bytes are on disk, it takes the name, and the name is.
-pub struct NextHead {
-    path: PathBuf,
-    draft: Replacement,
-}
-
-impl NextHead {
-    fn write(path: &Path, head: &Head, digests: &[u8; 32]) -> Result<NextHead, LedgerError> {
-        let draft = Replacement::write(path, file::write_head(head, digests).as_bytes());
-        let draft = draft.map_err(|source| LedgerError::Io { path: path.to_owned(), source })?;
-        Ok(NextHead { path: path.to_owned(), draft })
-    }
-
-    /// Waits until its bytes are on disk.
-    ///
-    /// # Errors
-    /// [`LedgerError`] where they may not be.
-    pub fn sync(&self) -> Result<(), LedgerError> {
-        self.draft.sync().map_err(|source| LedgerError::Io { path: self.path.clone(), source })
-    }
-
-    /// Takes the name; gives the folder that is to be brought to the disk.
-    ///
-    /// # Errors
-    /// [`LedgerError`] where it cannot take it.
-    pub fn take_name(self) -> Result<Folder, LedgerError> {
-        self.draft.take_name().map_err(|source| LedgerError::Io { path: self.path, source })
-    }
-
-    /// All of it.
-    fn put(self) -> Result<(), LedgerError> {
-        let path = self.path.clone();
-        self.sync()?;
-        self.take_name()?.sync().map_err(|source| LedgerError::Io { path, source })
-    }
+fn write_head(path: &Path, head: &Head, digests: &[u8; 32]) -> Result<Replacement, LedgerError> {
+    let draft = Replacement::write(path, file::write_head(head, digests).as_bytes());
+    draft.map_err(|source| LedgerError::Io { path: path.to_owned(), source })
 }
 
 /// What the head at `path` says, if there is one.
@@ -564,7 +532,8 @@ pub fn begin(folder: &Path, digests: &[u8; 32]) -> Result<bool, LedgerError> {
     }
     log::make_private_folder(folder).map_err(|source| LedgerError::Io { path: folder.to_owned(), source })?;
     // It has a head from the beginning, so that a ledger that was taken away is noticed.
-    NextHead::write(&folder.join(HEAD), &Head::default(), digests)?.put()?;
+    let path = folder.join(HEAD);
+    write_head(&path, &Head::default(), digests)?.put().map_err(|source| LedgerError::Io { path, source })?;
     Ok(true)
 }
 

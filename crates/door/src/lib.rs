@@ -5,10 +5,11 @@
 //!
 //! # How to read this crate
 //!
-//! 1. `entry`, `met`: the ledger's entries in their chain, and what is kept of others' ledgers;
-//! 2. `policy`, `account`, `verdict`: what a site demands, what its ledger adds up to, and what it says to a plan;
-//! 3. `replace`, `log`: files that are replaced whole, and files that grow;
-//! 4. [`ledger`]: the account on disk, through which every frame leaves.
+//! 1. `policy`: what a site demands;
+//! 2. `entry`, `met`, `account`: the ledger's entries in their chain, what is kept of others' ledgers, and what all of it adds up to;
+//! 3. `verdict`: what a site says to a plan;
+//! 4. `replace`, `log`: files that are replaced whole, and files that grow;
+//! 5. [`ledger`]: the account on disk, through which every frame leaves.
 //!
 //! # In short
 //!
@@ -25,12 +26,12 @@ mod verdict;
 
 pub use account::{Account, Left, Spent};
 pub use entry::{Answer, Chain, Cost, Damage, Entry, FORM, Head, MAX_NAME, Note, Stated, Table};
-pub use ledger::{Data, Entered, Ledger, LedgerError, NextHead, Offer, question_digest};
+pub use ledger::{Data, Entered, Ledger, LedgerError, Offer, question_digest};
 pub use log::{Fresh, Log, Old, lock, make_private_folder};
 pub use met::{Met, SetBack, Talk};
-pub use policy::{Ask, DEFAULT_MAX_ROWS, DEFAULT_NANO_RHO, Exact, HONEST, Policy, Unit, left_text, rho_text};
+pub use policy::{Ask, Bound, DEFAULT_MAX_ROWS, DEFAULT_NANO_RHO, Exact, HONEST, Policy, Unit, left_text, rho_text};
 pub use replace::{Access, Folder, Replacement, may_pass, sync_folder};
-pub use verdict::{Gives, Needs, No, PlanFacts, Verdict, Yes, judge, name_of, needs};
+pub use verdict::{Gives, Needs, No, PlanFacts, Verdict, Yes, cap_of, judge, name_of, needs};
 
 #[cfg(test)]
 mod tests {

@@ -14,8 +14,9 @@ pub struct Policy {
     pub methods: Option<Vec<String>>,
     /// Columns that a plan may name; `None` allows any.
     pub columns: Option<Vec<String>>,
-    /// What the account may spend at most, by this site's own noise alone, in 10^-9 of rho ([POL-8]).
-    pub nano_rho: u64,
+    /// What the account may spend at most, by this site's own noise alone, in 10^-9 of rho, where that is less than the account's cap
+    /// ([POL-8]).
+    pub nano_rho: Option<u64>,
     /// Whether the operator may agree to a plan without noise ([POL-9]).
     pub exact: Exact,
     /// Which plans are answered without a further word, as to the sites of a total ([POL-10]).
@@ -75,8 +76,40 @@ pub const DEFAULT_MAX_ROWS: u64 = 1 << 20;
 /// Sites that make a plan's noise: if as many keep theirs secret, an answer says so many times less than by one site's noise alone.
 pub const HONEST: usize = 2;
 
-/// The cap of an account whose policy names none: [`HONEST`] times rho = 1.
+/// The usual cap of an account: [`HONEST`] times rho = 1.
 pub const DEFAULT_NANO_RHO: u64 = HONEST as u64 * 1_000_000_000;
+
+/// What an account promises, as its first entry says, and a later one that its operator makes ([POL-8]).
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Bound {
+    /// Whose part is bounded; another unit than before only as long as nothing was answered.
+    pub unit: Unit,
+    /// Sites that keep `nano_rho` together.
+    pub honest: u16,
+    /// In 10^-9 of rho, for whoever sees nothing but totals with as many sites that collude with nobody.
+    pub nano_rho: u64,
+    /// What other state folders spent for these people before, by their site's own noise alone, in 10^-9 of rho.
+    pub before: u64,
+}
+
+impl Default for Bound {
+    fn default() -> Self {
+        Bound::of(DEFAULT_NANO_RHO)
+    }
+}
+
+impl Bound {
+    /// Of rows that nobody asked before, with this cap.
+    pub fn of(cap: u64) -> Bound {
+        Bound { unit: Unit::Row, honest: HONEST as u16, nano_rho: cap / HONEST as u64, before: 0 }
+    }
+
+    /// What all answers may spend together, by their site's own noise alone.
+    pub fn cap(&self) -> u64 {
+        self.nano_rho.saturating_mul(self.honest.into())
+    }
+}
 
 impl Default for Policy {
     fn default() -> Self {
@@ -84,13 +117,20 @@ impl Default for Policy {
             floor: Floor::default(),
             methods: None,
             columns: None,
-            nano_rho: DEFAULT_NANO_RHO,
+            nano_rho: None,
             exact: Exact::ByAgreement,
             sites: Sites::Same,
             ask: Ask::WhenNeeded,
             max_rows: DEFAULT_MAX_ROWS,
             unit: Unit::Row,
         }
+    }
+}
+
+impl Policy {
+    /// The cap where no account is at hand.
+    pub fn usual_cap(&self) -> u64 {
+        self.nano_rho.unwrap_or(DEFAULT_NANO_RHO)
     }
 }
 

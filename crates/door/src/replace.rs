@@ -43,7 +43,8 @@ impl Replacement {
     /// What the system says; `InvalidFilename` where the path names no file.
     pub fn create(target: &Path, access: Access) -> io::Result<Replacement> {
         static NEXT: AtomicU64 = AtomicU64::new(0);
-        let name = target.file_name().ok_or(io::ErrorKind::InvalidFilename)?;
+        let unnamed = || io::Error::new(io::ErrorKind::InvalidFilename, "it does not name a file");
+        let name = target.file_name().ok_or_else(unnamed)?;
         let mut options = OpenOptions::new();
         options.write(true).create_new(true);
         if access == Access::Private {
@@ -103,6 +104,15 @@ impl Replacement {
         // Dropping `self` then finds nothing to remove; where the renaming fails, it removes the draft.
         fs::rename(&self.path, &self.target)?;
         Ok(Folder::of(&self.target))
+    }
+
+    /// All steps: its bytes are on disk, then its name.
+    ///
+    /// # Errors
+    /// What the system says.
+    pub fn put(self) -> io::Result<()> {
+        self.sync()?;
+        self.take_name()?.sync()
     }
 }
 

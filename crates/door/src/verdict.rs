@@ -14,7 +14,7 @@ use veilsum_proto::{
 use crate::{
     account::{Account, Left},
     entry::{Answer, Table},
-    policy::{Ask, Exact, Policy, Unit, left_text, rho_text},
+    policy::{Ask, Exact, HONEST, Policy, Unit, left_text, rho_text},
 };
 
 /// What the door knows of a plan: numbers and hashes.
@@ -110,85 +110,96 @@ impl Verdict {
 }
 
 /// What an operator has to agree to ([POL-9], [POL-10]).
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, thiserror::Error)]
 #[serde(rename_all = "kebab-case")]
 pub enum Needs {
     /// Exact totals.
+    #[error("its totals are exact, and no bound holds for the rows behind them")]
     Exact,
     /// A set of sites that the account does not name.
+    #[error("its totals cover sites that this account does not name yet")]
     Set,
     /// Totals over whichever sites are left, at a site that says `same`.
+    #[error("its totals cover whichever sites are left (sites = \"any\"), and site.toml says sites = \"same\"")]
     AnySites,
     /// The policy asks for every plan.
+    #[error("site.toml asks for every plan (ask = \"always\")")]
     Always,
 }
 
-impl fmt::Display for Needs {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Needs::Exact => "its totals are exact, and no bound holds for the rows behind them",
-            Needs::Set => "its totals cover sites that this account does not name yet",
-            Needs::AnySites => {
-                "its totals cover whichever sites are left (sites = \"any\"), and site.toml says sites = \"same\""
-            }
-            Needs::Always => "site.toml asks for every plan (ask = \"always\")",
-        })
-    }
-}
-
-/// Why a site does not answer.
-#[derive(Clone, PartialEq, Eq, Debug)]
+/// Why a site does not answer. Prices are in 10^-9 of rho; the messages say what the fields are.
+#[allow(missing_docs)]
+#[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
 pub enum No {
     /// Fewer sites or more questions than its floor allows.
-    Below(Below),
+    #[error(transparent)]
+    Below(#[from] Below),
     /// The plan's threshold does not withstand so many that collude.
-    Threshold {
-        /// Sites of the plan.
-        sites: usize,
-        /// Its threshold.
-        threshold: usize,
-        /// How many may collude.
-        colluders: usize,
-    },
+    #[error("a threshold of {threshold} among {sites} sites is unsafe against {colluders} that collude (colluders)")]
+    Threshold { sites: usize, threshold: usize, colluders: usize },
     /// The method is not on the site's list.
+    #[error("the plan's method is not on this site's list (methods)")]
     Method,
     /// A column is not, by its number in the plan, from 1.
+    #[error("column {0} of the plan is not on this site's list (columns)")]
     Column(usize),
+    /// The noise hides persons, and the site knows none.
+    #[error(
+        "the plan hides persons, and this site does not say which rows are of one person (person under [rows] in site.toml)"
+    )]
+    NoPersons,
     /// The noise hides another unit than the site's.
-    Unit {
-        /// The plan's.
-        plan: Unit,
-        /// The site's.
-        own: Unit,
-    },
+    #[error("the plan hides {plan}, and this site has {own} (rows_per_person in site.toml)")]
+    Unit { plan: Unit, own: Unit },
+    /// The account was begun for another unit, and answered since.
+    #[error(
+        "this account is of {account} since its first answer, and site.toml says {policy} (person, rows_per_person)"
+    )]
+    OtherUnit { account: Unit, policy: Unit },
     /// The plan has room for fewer rows than the site may hold.
-    Room {
-        /// The plan's.
-        plan: u64,
-        /// The site's.
-        own: u64,
-    },
-    /// The account's cap, in 10^-9 of rho.
-    Account {
-        /// What would be spent in all.
-        spent: u64,
-        /// The cap.
-        cap: u64,
-    },
+    #[error("the plan allows a site {plan} rows, and this site may hold {own} (max_rows)")]
+    Room { plan: u64, own: u64 },
+    /// More would be spent in all than the cap.
+    #[error("rho {} would be spent in all, and this site allows {} for the life of its account", rho_text(*spent), rho_text(*cap))]
+    Account { spent: u64, cap: u64 },
+    /// The policy would raise the account's cap.
+    #[error(
+        "site.toml says rho = {}, and the account's cap is rho = {}: site.toml lowers it alone, and its operator raises it (veilsum agree --cap {})",
+        each(*policy),
+        each(*cap),
+        each(*policy)
+    )]
+    AboveCap { policy: u64, cap: u64 },
     /// The plan was run before.
+    #[error("this plan was answered before, and a second run has noise of its own: agree on a new plan")]
     RunBefore,
     /// The answers under the plan would spend more than its price.
+    #[error("the answers under this plan would spend more than its whole price: a second run has noise of its own")]
     Price,
     /// The policy answers no exact plan.
+    #[error("the plan adds no noise, and this site's policy answers none without (exact)")]
     Exact,
     /// More clusters than a twentieth of the rows.
+    #[error("the plan has more clusters than a twentieth of the rows that it is sure of (min_total_rows)")]
     Clusters,
     /// A fuzzifier below 1.1.
+    #[error("the plan's fuzzifier is below 1.1")]
     Fuzzifier,
     /// The plan names its first centres.
+    #[error("the plan names its first centres itself")]
     NamesCentres,
     /// The operator has yet to agree.
+    #[error("this plan waits for your agreement (veilsum agree plan.toml): {}", listed(.0))]
     Unagreed(Vec<Needs>),
+}
+
+/// A cap as an operator writes it: for each of the sites that keep it together.
+fn each(cap: u64) -> String {
+    rho_text(cap / HONEST as u64)
+}
+
+fn listed(needs: &[Needs]) -> String {
+    needs.iter().map(Needs::to_string).collect::<Vec<_>>().join("; ")
 }
 
 impl No {
@@ -197,8 +208,10 @@ impl No {
         match self {
             No::Below(below) => below.rule(),
             No::Threshold { .. } => Rule::Thr2,
-            No::Method | No::Column(_) | No::Unit { .. } | No::Room { .. } => Rule::Pol4,
-            No::Account { .. } | No::RunBefore | No::Price => Rule::Pol8,
+            No::Method | No::Column(_) | No::NoPersons | No::Unit { .. } | No::OtherUnit { .. } | No::Room { .. } => {
+                Rule::Pol4
+            }
+            No::Account { .. } | No::AboveCap { .. } | No::RunBefore | No::Price => Rule::Pol8,
             No::Exact | No::Clusters | No::Fuzzifier | No::NamesCentres => Rule::Pol9,
             No::Unagreed(needs) if needs.contains(&Needs::Exact) => Rule::Pol9,
             No::Unagreed(_) => Rule::Pol10,
@@ -206,63 +219,9 @@ impl No {
     }
 }
 
-impl fmt::Display for No {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            No::Below(below) => below.fmt(f),
-            No::Threshold { sites, threshold, colluders } => match check_threshold(*sites, *threshold, *colluders) {
-                Err(why) => f.write_str(&why),
-                Ok(()) => write!(f, "a threshold of {threshold} among {sites} sites"),
-            },
-            No::Method => f.write_str("the plan's method is not on this site's list (methods)"),
-            No::Column(number) => write!(f, "column {number} of the plan is not on this site's list (columns)"),
-            No::Unit { own: Unit::Row, .. } => f.write_str(
-                "the plan hides persons, and this site does not say which rows are of one person (person under [rows] in site.toml)",
-            ),
-            No::Unit { plan, own } => {
-                write!(f, "the plan hides {plan}, and this site has {own} (rows_per_person in site.toml)")
-            }
-            No::Room { plan, own } => {
-                write!(f, "the plan allows a site {plan} rows, and this site may hold {own} (max_rows)")
-            }
-            No::Account { spent, cap } => write!(
-                f,
-                "rho {} would be spent in all, and this site's policy allows {} for the life of its account",
-                rho_text(*spent),
-                rho_text(*cap)
-            ),
-            No::RunBefore => {
-                f.write_str("this plan was answered before, and a second run has noise of its own: agree on a new plan")
-            }
-            No::Price => f.write_str(
-                "the answers under this plan would spend more than its whole price: a second run has noise of its own",
-            ),
-            No::Exact => f.write_str("the plan adds no noise, and this site's policy answers none without (exact)"),
-            No::Clusters => f.write_str(
-                "the plan has more clusters than a twentieth of the rows that it is sure of (min_total_rows)",
-            ),
-            No::Fuzzifier => f.write_str("the plan's fuzzifier is below 1.1"),
-            No::NamesCentres => f.write_str("the plan names its first centres itself"),
-            No::Unagreed(needs) => {
-                f.write_str("this plan waits for its operator's agreement (veilsum agree plan.toml): ")?;
-                needs.iter().enumerate().try_for_each(|(i, needs)| {
-                    let before = if i == 0 { "" } else { "; " };
-                    write!(f, "{before}{needs}")
-                })
-            }
-        }
-    }
-}
-
 impl From<No> for Error {
     fn from(no: No) -> Error {
         Error::Refused { what: no.to_string(), rule: no.rule() }
-    }
-}
-
-impl From<Below> for No {
-    fn from(below: Below) -> No {
-        No::Below(below)
     }
 }
 
@@ -330,17 +289,17 @@ fn fits(facts: &PlanFacts, policy: &Policy, account: &Account) -> Result<Yes, No
     let (threshold, colluders) = (facts.threshold, facts.colluders.max(floor.colluders.into()));
     check_threshold(sites, threshold, colluders).map_err(|_| No::Threshold { sites, threshold, colluders })?;
     floor.check_questions(facts.questions.into())?;
-    check_plan(facts, policy)?;
+    check_plan(facts, policy, account)?;
     let committed = account.committed(Some(&facts.plan));
     let Some(price) = facts.gives.price() else {
-        return Ok(Yes { nano_rho: None, left: policy.nano_rho.saturating_sub(committed), runs: None });
+        return Ok(Yes { nano_rho: None, left: account.bound().cap().saturating_sub(committed), runs: None });
     };
-    let left = check_account(policy, committed, price.saturating_sub(before))?;
+    let left = check_account(cap_of(policy, account)?, committed, price.saturating_sub(before))?;
     Ok(Yes { nano_rho: Some(price), left, runs: Some(u32::try_from(left / price.max(1)).unwrap_or(u32::MAX)) })
 }
 
 /// [POL-4], [POL-9]: what a plan must be before this site answers any question of it.
-fn check_plan(facts: &PlanFacts, policy: &Policy) -> Result<(), No> {
+fn check_plan(facts: &PlanFacts, policy: &Policy, account: &Account) -> Result<(), No> {
     let lists = |list: &Option<Vec<String>>, name: &Hash| {
         list.as_ref().is_none_or(|list| list.iter().any(|own| name_of(own) == *name))
     };
@@ -350,7 +309,12 @@ fn check_plan(facts: &PlanFacts, policy: &Policy) -> Result<(), No> {
     if let Some(at) = facts.columns.iter().position(|column| !lists(&policy.columns, column)) {
         return Err(No::Column(at + 1));
     }
+    let (of_account, of_policy) = (account.bound().unit, policy.unit);
     match facts.gives {
+        Gives::Noisy { .. } if of_account != of_policy && account.spent().answers > 0 => {
+            Err(No::OtherUnit { account: of_account, policy: of_policy })
+        }
+        Gives::Noisy { unit: Unit::Person(_), .. } if policy.unit == Unit::Row => Err(No::NoPersons),
         Gives::Noisy { unit, .. } if unit != policy.unit => Err(No::Unit { plan: unit, own: policy.unit }),
         // How many rows there are must not decide, so a plan has room for all that there may be.
         Gives::Noisy { max_rows: plan, .. } if plan < policy.max_rows => Err(No::Room { plan, own: policy.max_rows }),
@@ -359,9 +323,21 @@ fn check_plan(facts: &PlanFacts, policy: &Policy) -> Result<(), No> {
     }
 }
 
-/// [POL-8]: what is left of the account once `nano_rho` is spent beside what is `committed`.
-fn check_account(policy: &Policy, committed: u64, nano_rho: u64) -> Result<u64, No> {
-    let (spent, cap) = (committed.saturating_add(nano_rho), policy.nano_rho);
+/// [POL-8]: what the account may spend, by one site's noise alone: the policy lowers it alone.
+///
+/// # Errors
+/// [`No::AboveCap`].
+pub fn cap_of(policy: &Policy, account: &Account) -> Result<u64, No> {
+    let cap = account.bound().cap();
+    match policy.nano_rho {
+        Some(policy) if policy > cap => Err(No::AboveCap { policy, cap }),
+        lower => Ok(lower.unwrap_or(cap)),
+    }
+}
+
+/// [POL-8]: what is left of the cap once `nano_rho` is spent beside what is `committed`.
+fn check_account(cap: u64, committed: u64, nano_rho: u64) -> Result<u64, No> {
+    let spent = committed.saturating_add(nano_rho);
     cap.checked_sub(spent).ok_or(No::Account { spent, cap })
 }
 
@@ -382,7 +358,7 @@ fn is_sane(facts: &PlanFacts) -> Result<(), No> {
     }
 }
 
-/// The last check before an answer ([POL-1] to [POL-10], [LED-7]). On consent the answer is promised in the account, and its frame may leave.
+/// The last check before an answer ([POL-1], [POL-2], [POL-4], [POL-8] to [POL-10], [LED-7]). On consent the answer is promised in the account, and its frame may leave.
 pub(crate) fn decide(
     facts: &PlanFacts,
     policy: &Policy,
@@ -395,7 +371,7 @@ pub(crate) fn decide(
     if !needs.is_empty() {
         return Err(No::Unagreed(needs));
     }
-    check_plan(facts, policy)?;
+    check_plan(facts, policy, account)?;
     let price = facts.gives.price();
     // An answer of the other kind than the plan's is not of the plan.
     if answer.cost.nano_rho.is_some() != price.is_some() {
@@ -408,7 +384,7 @@ pub(crate) fn decide(
         if of_plan.saturating_add(rho) > price {
             return Err(No::Price);
         }
-        check_account(policy, spent, rho)?;
+        check_account(cap_of(policy, account)?, spent, rho)?;
     }
     let of_plan = account.questions_of(&left.session, &answer.question);
     let consent = asked.consent(&policy.floor, facts.least, of_plan)?;

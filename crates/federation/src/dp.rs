@@ -146,20 +146,37 @@ impl Privacy {
 /// What noise leaves to somebody who knows everything but one row, or one person: the same sentence on every screen and page. So much is spent
 /// after a plan, and ever at most, in 10^-9 of rho, by a site's own noise alone.
 pub fn guesses(unit: Unit, plan: u64, ever: u64) -> String {
-    let right = |nano_rho: u64| (50.0 * (1.0 + advantage(nano_rho as f64 / 1e9))).round();
-    let (one, it) = match unit {
-        Unit::Record => ("row", "it"),
-        Unit::Person { .. } => ("person", "that person"),
-    };
     let honest = HONEST as u64;
     format!(
-        "Whatever the others do, somebody who knows everything but one {one} and guesses whether {it} is there is right about {} times in 100 \
-         instead of 50 after this plan, {} after all plans ever ({} and {} while one other site keeps its secrets).",
+        "{} {} times in 100 instead of 50 after this plan, {} after all plans ever ({} and {} while one other site keeps its secrets).",
+        somebody(unit != Unit::Record),
         right(plan),
         right(ever),
         right(plan / honest),
         right(ever / honest)
     )
+}
+
+/// The same of all plans under this cap of an account.
+pub fn ever(unit: veilsum_door::Unit, cap: u64) -> String {
+    format!(
+        "{} {} times in 100 instead of 50 after all plans ever ({} while one other site keeps its secrets).",
+        somebody(unit != veilsum_door::Unit::Row),
+        right(cap),
+        right(cap / HONEST as u64)
+    )
+}
+
+fn somebody(hides_persons: bool) -> String {
+    let (one, it) = if hides_persons { ("person", "that person") } else { ("row", "it") };
+    format!(
+        "Whatever the others do, somebody who knows everything but one {one} and guesses whether {it} is there is right about"
+    )
+}
+
+/// Right guesses in 100.
+fn right(nano_rho: u64) -> f64 {
+    (50.0 * (1.0 + advantage(nano_rho as f64 / 1e9))).round()
 }
 
 /// The same for experts.

@@ -40,7 +40,7 @@ pub use plan::{edited_plan, load_plan, with_settings, write_plan};
 pub use plan_keys::{PLAN_KEYS, has_setting};
 pub use roster::{load_roster, load_signed_roster, write_roster};
 pub use rows::{HANDED, HandOver, Handed, Loaded, Reading, RowsFrom, header_of, reading_of, rules_said};
-pub use site::{SitePolicy, keep_policy, load_policy, policy_of};
+pub use site::{SitePolicy, keep_policy, load_policy, policy_of, whole_rho};
 
 use veilsum_federation::error::Failure;
 pub use veilsum_federation::{

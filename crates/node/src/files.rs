@@ -177,7 +177,7 @@ fn write(path: &Path, bytes: &[u8], existing: Existing, access: Access) -> Resul
         // A process that ended between the last two steps may have left the name in memory alone.
         return Folder::of(path).sync().map_err(failed(path));
     }
-    let mut draft = created(path, access)?;
+    let mut draft = Replacement::create(path, access).map_err(failed(path))?;
     if access == Access::Public
         && let Ok(old) = fs::symlink_metadata(path)
         && old.is_file()
@@ -199,15 +199,6 @@ fn write(path: &Path, bytes: &[u8], existing: Existing, access: Access) -> Resul
     }
     .sync()
     .map_err(failed(path))
-}
-
-fn created(path: &Path, access: Access) -> Result<Replacement, FileError> {
-    Replacement::create(path, access).map_err(|source| match source.kind() {
-        io::ErrorKind::InvalidFilename if path.file_name().is_none() => {
-            FileError::Unfit(path.to_owned(), "does not name a file".into(), "add a file name")
-        }
-        _ => failed(path)(source),
-    })
 }
 
 /// Whether just these bytes are there: then nothing has to be written, for which there may be no space.
@@ -236,7 +227,7 @@ impl Growing {
     /// A [`FileError`] where its folder cannot be written to.
     pub fn create(path: impl AsRef<Path>) -> Result<Growing, FileError> {
         let target = path.as_ref().to_owned();
-        let mut draft = created(&target, Access::Private)?;
+        let mut draft = Replacement::create(&target, Access::Private).map_err(failed(&target))?;
         let file = draft.file().try_clone().map_err(failed(&target))?;
         Ok(Growing { target, draft, ahead: io::BufWriter::new(file) })
     }
@@ -246,8 +237,7 @@ impl Growing {
     /// # Errors
     /// A [`FileError`] where it cannot be brought to the disk.
     pub fn finish(mut self) -> Result<(), FileError> {
-        let written = self.ahead.flush().and_then(|()| self.draft.sync());
-        written.and_then(|()| self.draft.take_name()?.sync()).map_err(failed(&self.target))
+        self.ahead.flush().and_then(|()| self.draft.put()).map_err(failed(&self.target))
     }
 }
 

@@ -23,7 +23,7 @@ use crate::{
     carrier::{Carrier, Network, Transport},
     cost::usual_slots,
     documents::{Federation, SitePolicy},
-    door::{Policy, ledger},
+    door::{Bound, Data, Ledger, Policy, ledger},
     error::{Code, Failure},
     plan::{OutOfBox, PlanSpec},
     random::system_rng,
@@ -134,7 +134,7 @@ pub type View = Arc<Mutex<Vec<(PartyId, Vec<u8>)>>>;
 
 /// The policy of sites whose data are made up: the protocol's own floor, and nothing else.
 pub fn toy_policy() -> SitePolicy {
-    Policy { nano_rho: u64::MAX, max_rows: 0, ..Policy::default() }.into()
+    Policy { nano_rho: Some(u64::MAX - 1), max_rows: 0, ..Policy::default() }.into()
 }
 
 /// Waits that suit one machine: whoever leaves is missed at once, and whoever computes beside much other work is waited for.
@@ -249,7 +249,10 @@ pub async fn run(config: LoopbackConfig) -> Result<LoopbackRun, Failure> {
     for (i, rows) in prepared.into_iter().enumerate() {
         let state = config.state.as_ref().map(|folder| folder.join(format!("site-{i}")));
         if let Some(state) = &state {
-            ledger::begin(state, &identities[i + 2].digest_secret())?;
+            let (identity, data) = (identities[i + 2].clone(), Data::unread(&config.site.data));
+            ledger::begin(state, &identity.digest_secret())?;
+            let bound = config.site.policy.nano_rho.map_or_else(Bound::default, Bound::of);
+            Ledger::open(state, identity, data, None)?.bind(bound)?;
         }
         clients.push(tokio::spawn(client::run(ClientConfig {
             party: party(i + 2),

@@ -143,11 +143,6 @@ pub(crate) fn least(terms: &Terms, floor: &Floor, sites: usize) -> usize {
     floor.least(terms.least(sites))
 }
 
-/// Sites that this site supposes to collude: as many as it says, or the plan.
-pub(crate) fn colluders(terms: &Terms, floor: &Floor, sites: usize) -> usize {
-    terms.colluders_of(sites).max(usize::from(floor.colluders))
-}
-
 /// The threshold this site accepts for a deck of `n`: the plan's, if it also withstands this site's own colluders
 /// ([THR-2]). `sites` is the size of the roster.
 ///
@@ -155,8 +150,8 @@ pub(crate) fn colluders(terms: &Terms, floor: &Floor, sites: usize) -> usize {
 /// `Error::Refused` if it does not withstand them, or is none for so many sites.
 pub(crate) fn threshold(terms: &Terms, floor: &Floor, n: usize, sites: usize) -> Result<usize, Error> {
     floor.check_size(terms.least(sites), n)?;
-    let t = terms.threshold_of(n, sites)?;
-    check_threshold(n, t, colluders(terms, floor, sites)).map_err(|why| Error::refused(why, Rule::Thr2))?;
+    let (t, colluders) = (terms.threshold_of(n, sites)?, terms.colluders_of(sites).max(floor.colluders.into()));
+    check_threshold(n, t, colluders).map_err(|why| Error::refused(why, Rule::Thr2))?;
     Ok(t)
 }
 

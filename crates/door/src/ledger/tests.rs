@@ -6,7 +6,7 @@ use veilsum_proto::{
 };
 
 use super::*;
-use crate::{account::Spent, entry::FORM, tests::Folder};
+use crate::{account::Spent, entry::FORM, policy::Unit, tests::Folder, verdict::Gives};
 
 mod met;
 mod size;
@@ -23,10 +23,10 @@ fn table(rows: u8) -> Table {
     Table { rows: u64::from(rows), digest: Hash([rows; 32]) }
 }
 
-/// A ledger with a note, as every site has one before its first answer.
+/// A ledger with its first entry.
 fn begun(mut ledger: Ledger) -> Ledger {
     if ledger.head().entries == 0 {
-        ledger.note(Note::Sites(Hash([9; 32])), &Left::default()).unwrap();
+        ledger.bind(Bound::default()).unwrap();
     }
     ledger
 }
@@ -67,6 +67,14 @@ fn answer(question: u16) -> Answer {
 /// The same with noise.
 fn noised(question: u16, nano_rho: u64) -> Answer {
     Answer { cost: Cost { scalars: 9, nano_rho: Some(nano_rho) }, table: None, ..answer(question) }
+}
+
+impl Ledger {
+    /// Enters a frame, and brings an answer to the disk.
+    fn record(&mut self, frame: &[u8], discloses: Disclosure, left: &Left) -> Result<(), LedgerError> {
+        self.enter(frame, discloses, left)?;
+        if discloses == Disclosure::MaskedWords { self.sync() } else { Ok(()) }
+    }
 }
 
 fn promise(ledger: &mut Ledger, left: &Left, answer: Answer) {
@@ -497,4 +505,44 @@ fn pol_8_runs_that_have_begun_count_whole() {
     assert_eq!(beside(&ledger, Hash([99; 32])), 100, "what it has spent is among it");
     ledger.end_run(&PLAN).unwrap();
     assert_eq!(beside(&ledger, Hash([99; 32])), 30);
+}
+
+/// [POL-8]: the first entry says what the account promises, also where nobody does; a raised cap is another one. The unit is settled with the
+/// first run.
+#[test]
+fn pol_8_the_first_entry_says_what_the_account_promises() {
+    let site = Site::new("bound");
+    let open = || Ledger::open(&site.folder.0.join("state"), identity(1), data("rows", 5), None).unwrap();
+    let mut ledger = open();
+    ledger.accept(Hash([9; 32])).unwrap();
+    let notes = |ledger: Ledger| {
+        drop(ledger);
+        site.check(None).unwrap().entries.into_iter().filter_map(|entry| entry.note).collect::<Vec<_>>()
+    };
+    let first = vec![Note::Account(Bound::default()), Note::Sites(Hash([9; 32]))];
+    assert_eq!(notes(ledger), first);
+    let mut ledger = open();
+    let raised = Bound { nano_rho: 2_000_000_000, before: 7, ..ledger.account().bound() };
+    ledger.bind(raised).unwrap();
+    let account = |ledger: &Ledger| (ledger.account().bound(), ledger.account().spent().nano_rho);
+    assert_eq!(account(&ledger), (raised, 7), "what other folders spent is spent");
+    assert_eq!(notes(ledger), [&first[..], &[Note::Account(raised)]].concat());
+    let mut ledger = open();
+    let facts = PlanFacts {
+        plan: PLAN,
+        set: Hash([9; 32]),
+        sites: 3,
+        least: 3,
+        threshold: 3,
+        colluders: 0,
+        totals: veilsum_proto::plan::Sites::Same,
+        questions: 1,
+        method: Hash([0; 32]),
+        columns: Vec::new(),
+        gives: Gives::Noisy { nano_rho: 5, unit: Unit::Person(3), max_rows: 1 << 20 },
+    };
+    let policy = Policy { unit: Unit::Person(3), ..Policy::default() };
+    assert!(matches!(ledger.begin_run(&facts, &policy).unwrap(), Verdict::Yes(_)));
+    let of_persons = Bound { unit: Unit::Person(3), ..raised };
+    assert_eq!(notes(ledger)[3..], [Note::Account(of_persons), Note::Begun(5)]);
 }

@@ -5,7 +5,7 @@ use veilsum_testkit::vectors::{cases, number};
 use super::*;
 use crate::{
     entry::{Cost, Entry, Note},
-    policy::DEFAULT_NANO_RHO,
+    policy::{Bound, DEFAULT_NANO_RHO},
 };
 
 const PLAN: Hash = Hash([1; 32]);
@@ -102,7 +102,7 @@ fn pol_4_to_10_every_no_has_a_cause() {
         ),
         (noisy(5), Policy { methods: lists("kmeans"), ..policy() }, 0, Err(No::Method)),
         (noisy(5), Policy { columns: lists("age"), ..policy() }, 0, Err(No::Column(2))),
-        (unit(Unit::Person(3)), policy(), 0, Err(No::Unit { plan: Unit::Person(3), own: Unit::Row })),
+        (unit(Unit::Person(3)), policy(), 0, Err(No::NoPersons)),
         (
             noisy(5),
             Policy { unit: Unit::Person(3), ..policy() },
@@ -148,7 +148,7 @@ fn pol_8_a_question_is_within_price_and_cap() {
         cohort: Some(SET),
         context: asked.context,
     };
-    let policy = Policy { nano_rho: 100, ..Policy::default() };
+    let policy = Policy { nano_rho: Some(100), ..Policy::default() };
     let no = |facts: &PlanFacts, rho, mut account: Account| {
         decide(facts, &policy, &mut account, &asked, &left, answer(rho)).err()
     };
@@ -162,6 +162,30 @@ fn pol_8_a_question_is_within_price_and_cap() {
     let other = Left { session: Hash([77; 32]), ..left };
     shared.promise(&other, answer(Some(1)));
     assert_eq!(no(&noisy(40), Some(40), shared), Some(No::Price));
+}
+
+/// [POL-8]: the account's own cap holds, with what was spent elsewhere before; the policy lowers it and does not raise it.
+#[test]
+fn pol_8_a_policy_lowers_the_cap_and_raises_none() {
+    let says = |bound: Bound, nano_rho| {
+        let mut account = account(5);
+        account.take(&entry(PLAN, Some(Note::Account(bound)), None));
+        judge(&noisy(10), &Policy { nano_rho, ..Policy::default() }, &account, None).yes().map(|yes| yes.left)
+    };
+    assert_eq!(says(Bound::of(20), None), Ok(5));
+    assert_eq!(says(Bound::of(20), Some(15)), Ok(0));
+    assert_eq!(says(Bound::of(20), Some(14)), Err(No::Account { spent: 15, cap: 14 }));
+    assert_eq!(says(Bound::of(20), Some(21)), Err(No::AboveCap { policy: 21, cap: 20 }));
+    assert_eq!(says(Bound { before: 6, ..Bound::of(20) }, None), Err(No::Account { spent: 21, cap: 20 }));
+    assert_eq!(says(Bound { honest: 3, ..Bound::of(20) }, None), Ok(15));
+    let persons = Bound { unit: Unit::Person(3), ..Bound::of(20) };
+    assert_eq!(says(persons, None), Err(No::OtherUnit { account: Unit::Person(3), policy: Unit::Row }));
+    // Raised by a later entry.
+    let mut account = account(5);
+    for cap in [10, 20] {
+        account.take(&entry(PLAN, Some(Note::Account(Bound::of(cap))), None));
+    }
+    assert_eq!(cap_of(&Policy::default(), &account), Ok(20));
 }
 
 fn names(v: &Value) -> Option<Vec<String>> {
@@ -182,7 +206,7 @@ fn policy(v: &Value) -> Policy {
         floor,
         methods: names(&v["methods"]),
         columns: names(&v["columns"]),
-        nano_rho: number(&v["nano_rho"]),
+        nano_rho: v["nano_rho"].as_u64(),
         exact: serde_json::from_value::<Exact>(v["exact"].clone()).expect("exact"),
         unit: unit(&v["rows_per_person"]),
         ..Policy::default()
@@ -208,11 +232,14 @@ fn pol_1_to_10_sizes_questions_plans_and_accounts() {
                 let columns = names(&c["columns"]).expect("columns").iter().map(|name| name_of(name)).collect();
                 let gives = Gives::Noisy { nano_rho: 1, unit: unit(&c["rows"]), max_rows: 1 << 20 };
                 let method = name_of(c["method"].as_str().expect("a method"));
-                check_plan(&PlanFacts { columns, method, gives, ..noisy(0) }, &policy).map_err(|no| no.rule())
+                check_plan(&PlanFacts { columns, method, gives, ..noisy(0) }, &policy, &Account::default())
+                    .map_err(|no| no.rule())
             }
             "account" => {
                 let facts = c["nano_rho"].as_u64().map_or_else(exact, noisy);
                 let mut account = account(number(&c["spent"]));
+                let bound = Bound { nano_rho: number(&c["cap"]), before: number(&c["before"]), ..Bound::default() };
+                account.take(&entry(PLAN, Some(Note::Account(bound)), None));
                 if c["agreed"] == true {
                     account.take(&entry(PLAN, Some(Note::Agreed(None)), None));
                 }

@@ -18,9 +18,8 @@ pub enum PlanAnswer {
     },
     /// A rule of its policy or its account refuses the plan.
     Refuses {
-        /// The rule; none if there is no name for it.
-        #[serde(with = "name")]
-        rule: Option<Rule>,
+        /// The rule.
+        rule: Rule,
     },
     /// Its operator has not agreed to the roster.
     Roster,
@@ -32,21 +31,6 @@ pub enum PlanAnswer {
     NeedsAgreement,
 }
 
-/// A rule by its name, and none as an empty text.
-mod name {
-    use serde::{Deserialize, Deserializer, Serializer, de::Error};
-    use veilsum_proto::Rule;
-
-    pub(super) fn serialize<S: Serializer>(rule: &Option<Rule>, to: S) -> Result<S::Ok, S::Error> {
-        to.serialize_str(rule.map_or("", Rule::name))
-    }
-
-    pub(super) fn deserialize<'de, D: Deserializer<'de>>(from: D) -> Result<Option<Rule>, D::Error> {
-        let name = String::deserialize(from)?;
-        (!name.is_empty()).then(|| name.parse().map_err(D::Error::custom)).transpose()
-    }
-}
-
 impl PlanAnswer {
     /// Whether a run with this member can be begun.
     pub fn is_yes(&self) -> bool {
@@ -55,7 +39,7 @@ impl PlanAnswer {
 
     /// A refusal: its rule travels, and nothing of its words.
     pub fn refusal(no: &No) -> PlanAnswer {
-        PlanAnswer::Refuses { rule: Some(no.rule()) }
+        PlanAnswer::Refuses { rule: no.rule() }
     }
 
     /// The same on this party's own screen.
@@ -76,11 +60,10 @@ impl fmt::Display for PlanAnswer {
             PlanAnswer::Would { runs: Some(0) } => write!(f, "would answer, and no further plan like this one"),
             PlanAnswer::Would { runs: Some(1) } => write!(f, "would answer, and 1 more plan like this one"),
             PlanAnswer::Would { runs: Some(runs) } => write!(f, "would answer, and {runs} more plans like this one"),
-            PlanAnswer::Refuses { rule: None } => write!(f, "refuses"),
-            PlanAnswer::Refuses { rule: Some(Rule::Pol8) } => {
+            PlanAnswer::Refuses { rule: Rule::Pol8 } => {
                 write!(f, "refuses: its account does not suffice [POL-8]")
             }
-            PlanAnswer::Refuses { rule: Some(rule) } => write!(f, "refuses: rule {rule}"),
+            PlanAnswer::Refuses { rule } => write!(f, "refuses: rule {rule}"),
             PlanAnswer::Roster => write!(f, "its operator has not agreed to the roster yet"),
             PlanAnswer::NotReady => write!(f, "is not ready; its own screen says why"),
             PlanAnswer::Reading => write!(f, "is reading its rows"),
@@ -102,20 +85,17 @@ mod tests {
             let told = answer.of_this_party();
             assert!(told.starts_with("this party ") && !told.contains("screen"), "{told}");
         }
-        assert_eq!(PlanAnswer::Refuses { rule: Some(Rule::Pol4) }.of_this_party(), "this party refuses: rule POL-4");
+        assert_eq!(PlanAnswer::Refuses { rule: Rule::Pol4 }.of_this_party(), "this party refuses: rule POL-4");
     }
 
     /// [PRO-2]: a refusal travels as a rule's name, and nothing of the sentence goes with it.
     #[test]
     fn of_a_refusal_only_the_rule_is_told() {
         let no = No::Room { plan: 64, own: 1_000 };
-        assert_eq!(PlanAnswer::refusal(&no), PlanAnswer::Refuses { rule: Some(Rule::Pol4) });
-        for (name, rule) in [
-            ("POL-4", Some(Some(Rule::Pol4))),
-            ("", Some(None)),
-            (concat!("POL", "-99"), None),
-            ("\u{1b}[31mred", None),
-        ] {
+        assert_eq!(PlanAnswer::refusal(&no), PlanAnswer::Refuses { rule: Rule::Pol4 });
+        for (name, rule) in
+            [("POL-4", Some(Rule::Pol4)), ("", None), (concat!("POL", "-99"), None), ("\u{1b}[31mred", None)]
+        {
             let said = serde_json::from_value(json!({ "refuses": { "rule": name } })).ok();
             assert_eq!(said, rule.map(|rule| PlanAnswer::Refuses { rule }), "{name:?}");
             assert!(said.is_none_or(|said| json!(said)["refuses"]["rule"] == name), "{name:?}");

@@ -126,6 +126,20 @@ pub fn keep_policy(file: Option<&Path>, key: &Path) -> Result<(), Failure> {
     Pinned::change(key, |pinned| pinned.policy = Some(digest))
 }
 
+/// A cap in 10^-9 of rho, rounded down, so that it is never more than was said.
+fn nano_rho_of(rho: f64) -> Result<u64, String> {
+    let is_one = (0.0..=MOST_RHO).contains(&rho);
+    is_one.then_some((rho * 1e9) as u64).ok_or_else(|| format!("rho, the cap of the account, is 0 to {MOST_RHO}"))
+}
+
+/// What an operator typed, in 10^-9 of rho.
+///
+/// # Errors
+/// A sentence where it is none.
+pub fn whole_rho(typed: &str) -> Result<u64, String> {
+    nano_rho_of(typed.parse().map_err(|_| "this is no number")?)
+}
+
 impl File {
     fn policy(self) -> Result<SitePolicy, String> {
         let usual = Policy::default();
@@ -133,9 +147,7 @@ impl File {
         if data.is_empty() || data.len() > MAX_NAME || data.chars().any(char::is_control) {
             return Err(format!("data is not a name of 1 to {MAX_NAME} bytes"));
         }
-        if self.rho.is_some_and(|rho| !(0.0..=MOST_RHO).contains(&rho)) {
-            return Err(format!("rho, the cap of the account, is 0 to {MOST_RHO}"));
-        }
+        let rho = self.rho.map(nano_rho_of).transpose()?;
         let floor = Floor {
             min_cohort: self.min_cohort.unwrap_or(usual.floor.min_cohort),
             colluders: self.colluders.unwrap_or(usual.floor.colluders),
@@ -146,8 +158,7 @@ impl File {
             floor,
             methods: self.methods,
             columns: self.columns,
-            // Rounded down, so that the cap is never more than was said.
-            nano_rho: self.rho.map_or(usual.nano_rho, |rho| (rho * 1e9) as u64 * HONEST as u64),
+            nano_rho: rho.map(|rho| rho * HONEST as u64),
             exact: self.exact.unwrap_or(usual.exact),
             sites: self.sites.unwrap_or(usual.sites),
             ask: self.ask.unwrap_or(usual.ask),
@@ -211,7 +222,7 @@ impl SitePolicy {
     fn keys(&self) -> [(&'static str, Value); 11] {
         let p = &self.policy;
         [
-            ("rho", json!(p.nano_rho as f64 / HONEST as f64 / 1e9)),
+            ("rho", json!(p.nano_rho.map(|rho| rho as f64 / HONEST as f64 / 1e9))),
             ("exact", json!(p.exact)),
             ("sites", json!(p.sites)),
             ("ask", json!(p.ask)),
@@ -261,7 +272,10 @@ mod tests {
             "rho = 0.25\nexact = \"never\"\nmethods = [\"fcm\"]\ncolumns = [\"a b\"]\ndata = \"ward 7\"\nsites = \"any\"\nask = \"always\"\n",
         )
         .unwrap();
-        assert_eq!((own.policy.nano_rho, own.policy.exact, own.data.as_str()), (500_000_000, Exact::Never, "ward 7"));
+        assert_eq!(
+            (own.policy.nano_rho, own.policy.exact, own.data.as_str()),
+            (Some(500_000_000), Exact::Never, "ward 7")
+        );
         assert_eq!((own.policy.sites, own.policy.ask), (Sites::Any, Ask::Always));
         assert_eq!(policy(&toml::to_string(&own).unwrap()).unwrap(), own);
         assert_eq!(json!(own)["exact"], "never");

@@ -2,7 +2,7 @@
 
 use std::sync::{Arc, Mutex};
 
-use veilsum_door::{Data, Ledger, LedgerError, Left, No, Offer};
+use veilsum_door::{Bound, Data, Ledger, LedgerError, Left, No, Offer};
 use veilsum_proto::{
     policy::{Asked, Consent},
     roster::{PartyId, Roster},
@@ -26,7 +26,12 @@ impl Keeper {
         let data = Data::of(&config.site.data, &identity, config.rows.rows(), &config.rows.digest());
         let ledger = match &config.state {
             Some(folder) => Ledger::open(folder, identity, data, Some(config.party.federation.terms.hash()))?,
-            None => Ledger::in_memory(identity, data),
+            // It ends with this process, so its policy says its cap.
+            None => {
+                let mut ledger = Ledger::in_memory(identity, data);
+                ledger.bind(config.site.policy.nano_rho.map_or_else(Bound::default, Bound::of))?;
+                ledger
+            }
         };
         let ledger = begun(ledger, config)?;
         Ok(Keeper { ledger: Arc::new(Mutex::new(ledger)) })

@@ -1,8 +1,8 @@
 //! What a site has on disk before anything leaves it, and what goes from there.
 
-use std::sync::Arc;
+use std::{io, sync::Arc};
 
-use veilsum_door::{Ledger, Left, NextHead};
+use veilsum_door::{Ledger, Left, Replacement};
 use veilsum_proto::{
     journal::Record,
     message::{self, Disclosure},
@@ -90,6 +90,13 @@ fn together(
     question: Option<Write<'_>>,
     ledger: Option<&mut Ledger>,
 ) -> Result<(), Failure> {
+    let unwritten = |e: io::Error| {
+        files::unwritten(
+            &e,
+            format!("the ledger's head: {e}"),
+            "check free space and permissions of the folder (--state)",
+        )
+    };
     let head = ledger.as_deref().map(Ledger::next_head).transpose()?.flatten();
     let journal =
         journal.map(|(journal, records)| Ok::<_, Failure>((journal.fresh(&records)?, journal))).transpose()?;
@@ -99,14 +106,14 @@ fn together(
         bytes.push(Box::new(move || journal.sync_folder()));
     }
     if let Some(replacement) = &head {
-        bytes.push(Box::new(move || Ok(replacement.sync()?)));
+        bytes.push(Box::new(move || replacement.sync().map_err(unwritten)));
     }
     if let Some(ledger) = ledger {
         bytes.push(Box::new(move || Ok(ledger.sync_entries()?)));
     }
     side_by_side(bytes)?;
 
-    let folder = head.map(NextHead::take_name).transpose()?;
+    let folder = head.map(Replacement::take_name).transpose().map_err(unwritten)?;
     let folder = folder.filter(|folder| journal.as_ref().is_none_or(|(_, journal)| !journal.is_in(folder)));
     let mut names: Vec<Write<'_>> = Vec::new();
     if let Some((fresh, journal)) = journal {
@@ -116,16 +123,7 @@ fn together(
         names.push(Box::new(move || journal.sync_folder()));
     }
     if let Some(folder) = &folder {
-        names.push(Box::new(move || {
-            let unwritten = |e| {
-                files::unwritten(
-                    &e,
-                    format!("{}: {e}", folder.path().display()),
-                    "check free space and permissions of the folder (--state)",
-                )
-            };
-            folder.sync().map_err(unwritten)
-        }));
+        names.push(Box::new(move || folder.sync().map_err(unwritten)));
     }
     side_by_side(names)
 }
