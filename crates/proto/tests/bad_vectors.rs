@@ -41,8 +41,8 @@ What a party does by itself or leaves undone, and in which order: the frame that
     RND-8 crates/proto/tests/forward_secrecy.rs all_journals_together_do_not_open_a_closed_slot
     MSK-4 crates/proto/tests/exact_totals.rs msk_4_a_site_whose_rows_changed_between_crash_and_return_sends_nothing
     UNM-1 crates/proto/tests/which_sites.rs unm_1_the_intermediary_shows_a_certificate_in_every_round
-    LED-4 crates/node/src/store/ledger/tests.rs a_disk_that_fails_lets_nothing_leave
-    LED-7 crates/node/src/store/ledger/tests.rs two_draws_of_noise_are_two_answers
+    LED-4 crates/door/src/ledger/tests.rs a_disk_that_fails_lets_nothing_leave
+    LED-7 crates/door/src/ledger/tests.rs a_slot_has_one_draw_of_noise
     LED-10 tests/layering.rs led_10_one_type_leaves_and_each_way_to_make_it_has_one_place
     JRN-1 crates/proto/tests/known_attacks/cohorts_and_shares.rs jrn_1_a_site_set_back_answers_twice
     JRN-4 crates/proto/tests/known_attacks/outsiders_and_floors.rs jrn_4_drift_and_memory_over_hundreds_of_rounds
