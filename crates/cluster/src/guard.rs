@@ -14,9 +14,10 @@ use rayon::prelude::*;
 use veilsum_contributions::Question;
 
 use crate::Packed;
-use crate::kernel::CHUNK_ROWS;
 use crate::packed::read;
 
+/// Rows that a thread takes at a time.
+const CHUNK: usize = 8_192;
 /// What an entry of 1 counts as.
 pub const WHOLE: i32 = (1 << 24) - 1;
 /// How far one row moves the sum at most, in the Euclidean norm, and the square of that.
@@ -39,7 +40,7 @@ pub(crate) fn sum(
         let mut sums = vec![0i64; width];
         let (mut x, mut own, mut words) = (vec![0.0; rows.columns()], vec![0.0; width], vec![0i32; width]);
         let mut scratch = vec![0.0; questions.iter().map(Question::scratch).max().unwrap_or(0)];
-        for row in first..(first + CHUNK_ROWS).min(rows.len()) {
+        for row in first..(first + CHUNK).min(rows.len()) {
             read(rows.lanes(), row, &mut x);
             own.fill(0.0);
             let whole = quietly(|| {
@@ -56,7 +57,7 @@ pub(crate) fn sum(
         }
         sums
     };
-    let firsts: Vec<usize> = (0..rows.len()).step_by(CHUNK_ROWS).collect();
+    let firsts: Vec<usize> = (0..rows.len()).step_by(CHUNK).collect();
     let both = |mut a: Vec<i64>, b: Vec<i64>| {
         a.iter_mut().zip(b).for_each(|(a, b)| *a += b);
         a

@@ -163,7 +163,7 @@ mod tests {
     #[test]
     fn many_chunks_do_not_depend_on_threads() {
         let mut stream = Stream::new(5, b"veilsum test stream     ");
-        let n = 3 * super::super::CHUNK_ROWS + 13;
+        let n = 3 * super::super::plan::CHUNK_ROWS + 13;
         let packed = Packed::new(&Rows::new(random(n, 3, &mut stream), 3).unwrap());
         let centres = Centres::new(4, 3, random(4, 3, &mut stream)).unwrap();
         let run = |threads: usize| {

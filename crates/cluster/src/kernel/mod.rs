@@ -34,7 +34,6 @@ pub use level::Vectors;
 use level::level;
 pub use shift::membership_shift;
 
-pub(crate) use plan::CHUNK_ROWS;
 use plan::{BLOCK, Chunk, Plan, STEP, Set};
 pub use sums::Step;
 pub(crate) use sums::{Form, Sums};

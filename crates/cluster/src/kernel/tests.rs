@@ -152,7 +152,7 @@ fn a_near_miss_is_no_coincidence() {
 
 #[test]
 fn many_chunks_add_up_in_order() {
-    let n = 3 * CHUNK_ROWS + 13;
+    let n = 3 * plan::CHUNK_ROWS + 13;
     let mut stream = crate::random::Stream::new(5, b"veilsum kernel test v1  ");
     let rows = Rows::new((0..n * 2).map(|_| stream.unit()).collect(), 2).unwrap();
     let centres = Centres::from_rows(&[vec![0.2, 0.2], vec![0.8, 0.5], vec![0.1, 0.9]]).unwrap();

@@ -2,7 +2,7 @@
 
 use std::fmt::Write;
 
-use veilsum_charts::text::shortened;
+use veilsum_charts::text::{shortened, within};
 
 use super::told::Told;
 use crate::{
@@ -48,18 +48,16 @@ pub(super) fn centres(told: &Told) -> String {
         let place = |column: usize| format!("/centres/{i}/{column}");
         numbers.extend((0..shown).map(|j| (told.at(i, j), told.error(i, j), place(j), 5)));
         hidden.extend(numbers.iter().filter(|of| of.0.is_none()).map(|of| told.hidden(&of.2)));
-        let cell = |value: Option<f64>, at: &str, digits: usize| {
-            value.map_or_else(|| told.hidden(at), |value| format!("{value:.digits$}"))
-        };
-        let cells = numbers.iter().map(|(value, _, at, digits)| cell(*value, at, *digits)).collect();
+        let cells = numbers.iter().map(|(value, error, at, digits)| {
+            value.map_or_else(|| told.hidden(at), |value| to_digits(value, *error, || format!("{value:.digits$}")).0)
+        });
+        let cells = cells.collect();
         let size = told.size(i).map_or("–".to_owned(), |size| size.to_string());
         out += &line(format!("  {i:>7}"), size, cells);
         out.push('\n');
         if noisy && numbers.iter().any(|(_, error, ..)| error.is_some()) {
-            let error = |value: &Option<f64>, error: &Option<f64>, digits: usize| {
-                value.and(*error).map_or(String::new(), |e| format!("{e:.digits$}"))
-            };
-            let cells = numbers.iter().map(|(value, of, _, digits)| error(value, of, *digits)).collect();
+            let error = |value: Option<f64>, error| value.map_or(String::new(), |x| to_digits(x, error, String::new).1);
+            let cells = numbers.iter().map(|(value, of, ..)| error(*value, *of)).collect();
             out += &line("       ±".into(), String::new(), cells);
             out.push('\n');
         }
@@ -108,21 +106,23 @@ fn described(told: &Told, found: &Description) -> String {
         let lacking =
             below("missing").map_or_else(|| number.missing.map_or("–".to_owned(), |n| n.to_string()), missing);
         let name = shorten(&number.column);
+        let off = errors.and_then(|errors| errors.numbers.get(i));
+        let (mean, mean_off) = to_digits(number.mean, off.map(|off| off.mean), || short(number.mean));
+        let (deviation, deviation_off) =
+            to_digits(number.deviation, off.map(|off| off.deviation), || short(number.deviation));
         let most = number.histogram.iter().map(density).fold(0.0, f64::max);
         let bars = number.histogram.iter().map(|bin| bar(density(bin) / most));
         let _ = writeln!(
             out,
-            "  {name:<names$} {lacking:>9} {:>11} {:>11}  {}",
-            short(number.mean),
-            below("deviation").map_or_else(|| short(number.deviation), |end| format!("below {}", short(end))),
+            "  {name:<names$} {lacking:>9} {mean:>11} {:>11}  {}",
+            below("deviation").map_or(deviation, |end| format!("below {}", short(end))),
             bars.collect::<String>()
         );
-        let Some(off) = errors.and_then(|errors| errors.numbers.get(i)) else { continue };
+        let Some(off) = off else { continue };
         let rows = off.histogram.iter().map(|bin| bin.rows).max().unwrap_or(0);
-        let mean = short(off.mean);
-        let deviation = below("deviation").map_or_else(|| short(off.deviation), |_| String::new());
+        let deviation = below("deviation").map_or(deviation_off, |_| String::new());
         let lacking = below("missing").map_or_else(|| off.missing.unwrap_or(0).to_string(), |_| String::new());
-        let _ = writeln!(out, "  {:>names$} {lacking:>9} {mean:>11} {deviation:>11}  {rows} in a bin", "±");
+        let _ = writeln!(out, "  {:>names$} {lacking:>9} {mean_off:>11} {deviation:>11}  {rows} in a bin", "±");
     }
     for (i, of) in found.categories.iter().enumerate() {
         let _ = writeln!(
@@ -172,6 +172,13 @@ fn density(bin: &Bin) -> f64 {
 fn bar(part: f64) -> char {
     const BARS: [char; 9] = [' ', '▁', '▂', '▃', '▄', '▅', '▆', '▇', '█'];
     BARS[if part > 0.0 { (8.0 * part).ceil().clamp(1.0, 8.0) as usize } else { 0 }]
+}
+
+/// A number and its error, both to the second digit of the latter, as on the page; `alone` without an error.
+fn to_digits(x: f64, error: Option<f64>, alone: impl FnOnce() -> String) -> (String, String) {
+    let both = error.map(|error| within(x, error));
+    let both = both.as_deref().and_then(|both| both.split_once(" ± "));
+    both.map_or_else(|| (alone(), String::new()), |(x, error)| (x.to_owned(), error.to_owned()))
 }
 
 /// Five significant digits.
