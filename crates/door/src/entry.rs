@@ -110,7 +110,7 @@ pub struct Table {
 pub struct Cost {
     /// Numbers.
     pub scalars: u64,
-    /// rho in 10^-9, rounded up, of an answer with noise; `None` of one without.
+    /// The price of an answer with noise, in 10^-9 of rho; `None` of one without.
     pub nano_rho: Option<u64>,
 }
 

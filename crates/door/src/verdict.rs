@@ -292,7 +292,9 @@ fn fits(facts: &PlanFacts, policy: &Policy, account: &Account) -> Result<Yes, No
     check_plan(facts, policy, account)?;
     let committed = account.committed(Some(&facts.plan));
     let Some(price) = facts.gives.price() else {
-        return Ok(Yes { nano_rho: None, left: account.bound().cap().saturating_sub(committed), runs: None });
+        let cap = account.bound().cap();
+        let cap = policy.nano_rho.map_or(cap, |lower| lower.min(cap));
+        return Ok(Yes { nano_rho: None, left: cap.saturating_sub(committed), runs: None });
     };
     let left = check_account(cap_of(policy, account)?, committed, price.saturating_sub(before))?;
     Ok(Yes { nano_rho: Some(price), left, runs: Some(u32::try_from(left / price.max(1)).unwrap_or(u32::MAX)) })
