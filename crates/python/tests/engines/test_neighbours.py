@@ -20,7 +20,8 @@ D = len(COLUMNS)
 #: How far a row moves the words.
 REACH = 2.0**24
 LOW, HIGH = np.array(list(COLUMNS.values())).T
-NOISY = veilsum.Federation.of(COLUMNS, sites=world.SITES, k=2, rho=1.0, expected_rows=6_000)
+#: Its plan asks every kind of question.
+NOISY = veilsum.Federation.of(COLUMNS, sites=world.SITES, k=2, rho=1.0, expected_rows=6_000, standardise="standard")
 
 
 def asked(source):
