@@ -200,7 +200,8 @@ fn power_that_fails_before_the_first_answer_costs_a_site_that_run_alone() {
 #[test]
 fn what_a_member_keeps_of_a_run_is_erased_and_its_account_is_not() {
     let mut all = Standing::new(4000);
-    all.begin(1, &LONG);
+    // Longer than a command waits for another process.
+    all.begin(1, &[&["--set=max_rounds=600"], &LONG[1..]].concat());
     let site = all.folder("hospital-a");
     let state = site.join("hospital-a.key.state");
     let kept = |ending: &str| -> usize {

@@ -21,7 +21,6 @@ use veilsum_proto::{
     identity::from_hex,
     noise::{Key, Stream, gaussian},
     suite::{Hash, hash},
-    vectors_api as api,
 };
 use veilsum_testkit::in_process::{fcm, made_up, prepared, unit_square};
 
@@ -53,8 +52,7 @@ fn bytes<const N: usize>(v: &Value) -> [u8; N] {
     v.as_str().and_then(from_hex).and_then(|b| b.try_into().ok()).unwrap_or_else(|| panic!("not {N} bytes: {v}"))
 }
 
-/// [NOI-1], [NOI-2], [NOI-3], [NOI-6]: the second implementation draws the same numbers from the same keys, derives the same
-/// keys, gives the same answers to the bit, and comes to the same epsilon by another way.
+/// [NOI-1], [NOI-2], [NOI-3], [NOI-6]: the second implementation draws the same numbers from the same keys, gives the same answers to the bit, and comes to the same epsilon by another way.
 #[test]
 fn as_the_second_implementation_has_it() {
     let mut seen = [0; 4];
@@ -74,11 +72,9 @@ fn as_the_second_implementation_has_it() {
             }
             "stream" => {
                 use rand_core::Rng;
-                let derived = api::expand(&bytes(&c["secret"]), "noise", &[&bytes::<32>(&c["context"])]);
-                let mut derived = Stream::new(&Key::from_bytes(derived));
-                let mut given = Stream::new(&Key::from_bytes(bytes(&c["key"])));
+                let mut stream = Stream::new(&Key::from_bytes(bytes(&c["key"])));
                 for word in c["words"].as_array().expect("words") {
-                    assert_eq!((derived.next_u64(), Some(given.next_u64())), (word.as_u64().unwrap(), word.as_u64()));
+                    assert_eq!(stream.next_u64(), word.as_u64().expect("a word"));
                 }
                 seen[1] += 1;
             }
@@ -96,7 +92,7 @@ fn as_the_second_implementation_has_it() {
             other => panic!("no test reads {other}"),
         }
     }
-    assert!(seen[0] >= 5 && seen[1] == 3 && seen[2] >= 20 && seen[3] == 5, "{seen:?}");
+    assert!(seen[0] >= 5 && seen[1] == 1 && seen[2] >= 20 && seen[3] == 5, "{seen:?}");
 }
 
 /// One site's answer with everything that is in it: the plan's budget, deviations, sums, steps and draws.
@@ -171,7 +167,7 @@ fn context(what: &str, round: usize) -> Hash {
 
 /// What site `site` draws its noise with in the round of `context`.
 fn key_of(site: u8, context: &Hash) -> Key {
-    Key::from_bytes(api::expand(&[site; 32], "noise", &[&context.0]))
+    Key::from_bytes(hash("noise of a test", &[&[site], &context.0]).0)
 }
 
 /// An answer's noise: every entry's, as a share of the deviation that the plan gives it.

@@ -9,7 +9,8 @@ use std::{panic::AssertUnwindSafe, sync::Arc};
 use veilsum_cluster::{OutOfBox, Prepared, Rows};
 use veilsum_node::{
     door::{
-        Bound, Cost, Data, Gives, Ledger, Left, No, Note, Offer, PlanFacts, Policy, Table, Unit, Verdict, Yes, judge,
+        Bound, Cost, Data, Gives, Ledger, No, Note, Offer, Place, PlanFacts, Policy, Table, Talk, Totals, Unit,
+        Verdict, Yes, judge,
     },
     facts::cohort_digest,
     method_session::{MethodSession, Turn},
@@ -147,16 +148,10 @@ impl Walk {
             rounds: 1,
             sites: sites.len(),
         };
-        let left = Left {
-            plan: self.plan(),
-            session: self.cast.party(2).session(role),
-            run: asked.run,
-            slot: Some(asked.slot),
-            cohort: Some(cohort_digest(&federation.roster, &sites)),
-            context,
-        };
-        ledger.consent(&federation.facts(), policy, &asked, &left, federation.offer(question, layout))?;
-        ledger.enter(&context.0, Disclosure::MaskedWords, &left).expect("a ledger in memory");
+        let talk = Talk { plan: self.plan(), session: self.cast.party(2).session(role), run: asked.run };
+        let place = Place { deck: 0, slot: self.slot, cohort: cohort_digest(&federation.roster, &sites) };
+        ledger.consent(&federation.facts(), policy, &asked, (&talk, place), federation.offer(question, layout))?;
+        ledger.enter(&context.0, Disclosure::MaskedWords, (&talk, Some(place))).expect("a ledger in memory");
         Ok(())
     }
 }
@@ -164,20 +159,14 @@ impl Walk {
 /// What was answered before, of other plans.
 fn earlier(dice: &mut Dice, ledger: &mut Ledger, cap: u64, facts: &PlanFacts) {
     for i in 0..dice.below(4) as u8 {
-        let left = Left {
-            plan: Hash([100 + i; 32]),
-            session: Hash([150 + i; 32]),
-            run: Hash([1; 32]),
-            slot: Some((0, 0)),
-            cohort: Some(Hash([2; 32])),
-            context: Hash([i; 32]),
-        };
+        let talk = Talk { plan: Hash([100 + i; 32]), session: Hash([150 + i; 32]), run: Hash([1; 32]) };
+        let place = Place { deck: 0, slot: 0, cohort: Hash([2; 32]) };
         let rho = dice.below(cap / 8 + 1);
         let gives = Gives::Noisy { nano_rho: rho, unit: Unit::Row, max_rows: 1 << 20 };
-        let plan = PlanFacts { plan: left.plan, gives, ..facts.clone() };
+        let plan = PlanFacts { plan: talk.plan, gives, ..facts.clone() };
         let asked = Asked {
-            context: left.context,
-            run: left.run,
+            context: Hash([i; 32]),
+            run: talk.run,
             slot: (0, 0),
             cohort: (0..facts.sites as u16).collect(),
             words: 3,
@@ -187,8 +176,8 @@ fn earlier(dice: &mut Dice, ledger: &mut Ledger, cap: u64, facts: &PlanFacts) {
         };
         let offer = Offer { kind: "fuzzy_sums", cost: Cost { scalars: 3, nano_rho: Some(rho) }, drawn: None };
         let any = Policy { max_rows: 0, ..Policy::default() };
-        ledger.consent(&plan, &any, &asked, &left, offer).expect("a first answer");
-        ledger.enter(&[i], Disclosure::MaskedWords, &left).expect("a ledger in memory");
+        ledger.consent(&plan, &any, &asked, (&talk, place), offer).expect("a first answer");
+        ledger.enter(&[i], Disclosure::MaskedWords, (&talk, Some(place))).expect("a ledger in memory");
     }
 }
 
@@ -231,8 +220,8 @@ fn federations(seed: u64, tally: &mut Tally) {
     earlier(&mut dice, &mut ledger, cap, &walks[0].cast.federation.facts());
     if !noisy {
         for walk in &walks {
-            let left = Left { plan: walk.plan(), ..Left::default() };
-            ledger.note(Note::Agreed(table), &left).expect("a note");
+            let agreed = Note::Agreed { plan: walk.plan(), totals: Totals::Exact(table) };
+            ledger.note(agreed).expect("a note");
         }
     }
     // All are proposed at once, and each is told yes or no; of those that begin some find the account taken.

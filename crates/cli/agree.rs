@@ -214,8 +214,10 @@ fn screen(
     text += "\nWhat it costs, and what can be subtracted from what\n";
     let (spent, cap) = (account.spent(), cap_of(&site.policy, account)?);
     let lines = if federation.work.recipe.noise.is_some() {
+        let begun = account.committed(None).saturating_sub(spent.nano_rho);
         vec![
             format!("  rho {} was spent of {} before.", rho_text(spent.nano_rho), rho_text(cap)),
+            format!("  rho {} more may be spent by runs that have begun.", rho_text(begun)),
             "  Whoever left before you, or comes later, can be computed up to noise; those who left are not asked."
                 .into(),
         ]
@@ -234,7 +236,8 @@ fn exact_lines(account: &Account, now: Option<&Table>, samples: bool) -> Vec<Str
     if nano_rho > 0 {
         let spent = rho_text(nano_rho);
         lines.push(format!(
-            "  Plans with noise were answered before (rho {spent}). Exact totals of the same rows undo their noise."
+            "  Plans with noise were answered before (rho {spent}). Exact totals of the same rows undo their noise.\n  \
+             This account then answers no plan with noise any more."
         ));
     }
     for (plan, before) in account.tables() {

@@ -16,7 +16,7 @@ use veilsum_node::{
         whole_rho,
     },
     door::{
-        Note,
+        Event, Note,
         ledger::{self, FILE, HEAD},
     },
     error::{Code, Failure},
@@ -225,7 +225,8 @@ impl Made {
         }
         if self.account
             && let Ok(state) = state_of(&self.key, None)
-            && ledger::all(&state).is_ok_and(|entries| entries.iter().all(|e| matches!(e.note, Some(Note::Account(_)))))
+            && ledger::all(&state)
+                .is_ok_and(|entries| entries.iter().all(|e| matches!(e.event, Event::Note(Note::Account(_)))))
         {
             let lock = Path::new(FILE).with_added_extension("lock");
             for file in [Path::new(HEAD), Path::new(FILE), &lock] {

@@ -7,7 +7,7 @@ use std::{
 
 use clap::{Args, ValueEnum};
 use serde_json::{Value, json};
-use veilsum_proto::{journal::Record, message::session, roster::PartyId};
+use veilsum_proto::{journal::Record, message::session, roster::PartyId, suite::Hash};
 
 use crate::{
     party::{own_identity, state_of},
@@ -18,7 +18,7 @@ use veilsum_node::{
     cost::counted,
     documents::{fingerprint, load_federation, policy_of},
     door::{
-        Data, Entry, Ledger, Note,
+        Data, Entry, Event, Frame, Ledger, Note,
         ledger::{self, HEAD},
         rho_text,
     },
@@ -121,17 +121,23 @@ fn to_json(entry: &Entry) -> Value {
     value
 }
 
-/// What a note says, in a word.
-fn note_name(note: &Note) -> &'static str {
-    match note {
+/// The plan of a note, if it has one, and what it says, in a word.
+fn note_name(note: &Note) -> (Option<&Hash>, &'static str) {
+    let name = match note {
         Note::Account(_) => "what the account promises",
         Note::Signer => "signed by another key from here on",
         Note::Sites(_) => "sites accepted",
-        Note::Agreed(_) => "plan agreed to",
-        Note::Begun(_) => "run begun",
-        Note::Ended => "run ended",
+        Note::Agreed { .. } => "plan agreed to",
+        Note::Begun { .. } => "run begun",
+        Note::Ended(_) => "run ended",
         Note::Met { .. } => "others' ledgers kept",
-    }
+    };
+    let plan = match note {
+        Note::Agreed { plan, .. } | Note::Begun { plan, .. } | Note::Ended(plan) => Some(plan),
+        Note::Met { talk, .. } => Some(&talk.plan),
+        Note::Account(_) | Note::Signer | Note::Sites(_) => None,
+    };
+    (plan, name)
 }
 
 fn table(entries: &[Entry]) -> String {
@@ -140,20 +146,25 @@ fn table(entries: &[Entry]) -> String {
         "entry", "plan", "what left", "question", "bytes", "numbers", "rho"
     );
     for e in entries {
-        let (kind, scalars, rho) = e.answer.as_ref().map_or((String::new(), String::new(), String::new()), |a| {
-            let rho = a.cost.nano_rho.map_or("exact".to_owned(), rho_text);
-            (a.kind.clone(), a.cost.scalars.to_string(), rho)
-        });
-        let kind = e.note.as_ref().map_or(kind, |note| note_name(note).to_owned());
-        let what =
-            serde_json::to_value(e.discloses).ok().and_then(|v| v.as_str().map(str::to_owned)).unwrap_or_default();
-        text += &format!(
-            "{:>6}  {:<19}  {what:<16}  {kind:<18} {:>8} {scalars:>9} {rho:>9}  {}\n",
-            e.index,
-            fingerprint(&e.plan.0),
-            e.bytes,
-            e.data
-        );
+        let about = |plan: Option<&Hash>| plan.map_or_else(String::new, |plan| fingerprint(&plan.0));
+        text += &match &e.event {
+            Event::Note(note) => {
+                let (plan, name) = note_name(note);
+                format!("{:>6}  {:<19}  {name}\n", e.index, about(plan))
+            }
+            Event::Frame(Frame { talk, discloses, bytes, data, answer, .. }) => {
+                let (kind, scalars, rho) = answer.as_ref().map_or_else(Default::default, |a| {
+                    let rho = a.cost.nano_rho.map_or("exact".to_owned(), rho_text);
+                    (a.kind.clone(), a.cost.scalars.to_string(), rho)
+                });
+                let plan = about(Some(&talk.plan));
+                let what = serde_json::to_value(discloses)
+                    .ok()
+                    .and_then(|v| v.as_str().map(str::to_owned))
+                    .unwrap_or_default();
+                format!("{:>6}  {plan:<19}  {what:<16}  {kind:<18} {bytes:>8} {scalars:>9} {rho:>9}  {data}\n", e.index)
+            }
+        };
     }
     if let Some(last) = entries.last() {
         text += &format!("link of the last entry: {}\n", last.link());

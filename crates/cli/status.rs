@@ -13,7 +13,10 @@ use veilsum_node::{
     clock::seconds_since_1970,
     cost::counted,
     documents::{load_federation, load_identity},
-    door::ledger::{self, FILE},
+    door::{
+        Entry, Event,
+        ledger::{self, FILE},
+    },
     error::Failure,
     role::{
         progress::size,
@@ -23,7 +26,7 @@ use veilsum_node::{
 };
 use veilsum_proto::{
     journal::{Record, RecordKind},
-    message::{self, Disclosure},
+    message,
     roster::PartyId,
 };
 
@@ -106,8 +109,8 @@ impl StatusArgs {
             let is_deck = |record: &Record| record.kind() == RecordKind::Deck;
             in_run = journal.is_some_and(|(records, _)| records.iter().any(is_deck));
             let (entries, plan) = (ledger::all(folder).ok()?, federation.terms.hash());
-            let of_plan = entries.iter().filter(|of| of.plan == plan && of.discloses == Disclosure::MaskedWords);
-            answered = Some(of_plan.count());
+            let answers = |of: &&Entry| matches!(&of.event, Event::Frame(frame) if frame.talk.plan == plan && frame.answer.is_some());
+            answered = Some(entries.iter().filter(answers).count());
             std::fs::metadata(folder.join(FILE)).and_then(|about| about.modified()).ok().and_then(seconds)
         };
         let mut lines = vec![match totals {

@@ -3,7 +3,6 @@
 import frames
 import journal
 from codec import Refused, decode, encode
-from masks import words_of
 from party import Env, Site
 from driver import step
 from sessions import named
@@ -40,26 +39,16 @@ def journals(drivers, written):
 
     p, name = drivers["session_5"], "session_5"
     ask, alive, cert = p.find(0, "Ask", 2), p.find(0, "Survivors", 2), p.find(0, "Certificate")
-    words = next(words_of(s["in"]["contribute"]) for s in p.steps[ask:] if s["at"] == 0 and "contribute" in s["in"])
     delivery = p.find(0, "DeliverShares")
     case("before its acknowledgement", name, 0, entries_of(p, 0, delivery + 1), ("frame", p.frame(delivery)))
     case("before the first question", name, 0, entries_of(p, 0, delivery + 1), ("frame", p.frame(p.find(0, "Ask"))))
     before = entries_of(p, 0, alive)
-    case(
-        "after it masked: the same vector goes out again",
-        name,
-        0,
-        before,
-        ("frame", p.frame(ask)),
-        ("contribute", words),
-    )
-    case("after it masked: another vector does not", name, 0, before, ("frame", p.frame(ask)),
-         ("contribute", [w ^ 1 for w in words]), rule="JRN-3")  # fmt: skip
+    case("after it masked: the same frame goes out again", name, 0, before, ("frame", p.frame(ask)))
     case("after it masked: survivors", name, 0, before, ("frame", p.frame(alive)), ("frame", p.frame(cert)))
     before = entries_of(p, 0, alive + 1)
     case("after it signed: the same again", name, 0, before, ("frame", p.frame(alive)), ("frame", p.frame(cert)))
     before = entries_of(p, 0, cert + 1)
-    case("after its release: the same again", name, 0, before, ("frame", p.frame(cert)))
+    case("after its release: the same again", name, 0, before, ("frame", p.frame(cert)), ("frame", p.frame(ask)))
     follows = [("frame", p.frame(p.find(0, "Opening", 2))), ("frame", p.frame(p.find(0, "Ask", 3)))]
     case("after its release: the opening and the next question", name, 0, before, *follows)
     case("after its release: the next question without the opening", name, 0, before, follows[1], rule="OPN-7")
@@ -92,7 +81,8 @@ def journals(drivers, written):
         kind, old = decode(journal.ENTRY, entry, 1 << 24)
         return encode(journal.ENTRY, (kind, {**old, **fields}))
 
-    first, seeds, held = (decode(journal.ENTRY, deck, 1 << 24)[1][field] for field in ("first", "seeds", "held"))
+    first, seeds, held, pairs = (decode(journal.ENTRY, deck, 1 << 24)[1][f] for f in ("first", "seeds", "held", "pairs"))
+    answer = decode(journal.ENTRY, masked, 1 << 24)[1]["frame"]
     for why, entries in [
         ("a damaged entry", [deck[:-1]]), ("an unknown entry", [b"\5\0\0\0"]),
         ("a deck of another session", [entries_of(other, 0, other.find(0, "DeliverShares") + 1)[0]]), ("a deck twice", [deck, deck]),
@@ -106,7 +96,11 @@ def journals(drivers, written):
             "chain", context=H("c"), cohort=None, rounds=1, opened=None)]),
         ("lists of different lengths", [changed(deck, held=[*held[:-1], held[-1][:4]])]),
         ("a digest of commitments too few", [changed(deck, slot_commitments=[H("d")] * 7)]),
-        ("a pair secret too few", [changed(deck, pairs=[bytes(32)] * 4)]),
+        ("a pair secret too few", [changed(deck, pairs=pairs[1:])]), ("a pair secret twice", [changed(deck, pairs=[*pairs[1:], pairs[-1]])]),
+        ("a pair secret with nobody", [changed(deck, pairs=[*pairs[:-1], {**pairs[-1], "site": 9}])]),
+        ("an answer of no words", [deck, changed(masked, frame=answer[:72] + answer[-64:])]),
+        ("a half word", [deck, changed(masked, frame=answer[:-65] + answer[-64:])]),
+        ("a frame that is no answer", [deck, changed(masked, frame=p.frame(ask))]),
         ("a round in a closed slot", [changed(deck, first=first + 1, seeds=seeds[1:], held=held[1:]), masked]),
         ("shares of a closed slot", [changed(deck, first=first + 1, seeds=seeds[1:])]),
         ("two rounds", [deck, masked, changed(masked, slot=first + 1)]),

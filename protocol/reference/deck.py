@@ -3,7 +3,7 @@
 The order of a site's draws, which no other party can see: at the opening the X25519 key (32 bytes), the seed of the
 ML-KEM key (64) and the seeds by slot (64 each); at the directory, for each member to which this site encapsulates,
 ascending, what its ciphertext is made from (32 each); at the certificate, slot by slot, the coefficients from degree 1
-up (64 each), then the noise secret (32).
+up (64 each).
 """
 
 import frames
@@ -128,8 +128,6 @@ class SiteDeck:
         rows = [shamir.split(b, self.threshold, self.members, draws) for b in self.seeds]
         columns = {m: [row[i] for row in rows] for i, m in enumerate(self.members)}
         self.held = {env.me: columns[env.me]}
-        # At its own place of the pair secrets stands the noise secret, which it shares with nobody ([NOI-2]).
-        self.pairs[env.me] = draws.take(32)
         boxes = []
         for m, (agreed, ciphertext) in self.agreed.items():
             plain = b"".join(shamir.to_bytes(s) for s in columns[m])

@@ -1,5 +1,6 @@
 """A site's ledger (spec section 11): chains of entries, good and bad."""
 
+import copy
 import json
 
 from codec import F64, HASH, NOTHING, TEXT, U8, U16, U32, U64, Enum, Int, List, Option, Struct, encode
@@ -8,20 +9,24 @@ from met import and_one, set_of_sites
 from suite import H, le64
 
 GIVES = ["public_keys", "acknowledgement", "sealed_shares", "masked_words", "round_seeds", "self_mask_shares", "refusal",
-         "nothing", "encapsulated_secrets"]  # fmt: skip
+         "encapsulated_secrets"]  # fmt: skip
 COST = Struct(scalars=U64, nano_rho=Option(U64))
 TABLE = Struct(rows=U64, digest=HASH)
 ANSWER = Struct(kind=TEXT, question=HASH, cost=COST, drawn=Option(HASH), table=Option(TABLE))
 BOUND = Struct(unit=Enum(row=NOTHING, person=U64), honest=U16, nano_rho=U64, before=U64)
-NOTE = Enum(account=BOUND, signer=NOTHING, sites=HASH, agreed=Option(TABLE),
-            begun=U64, ended=NOTHING,
-            met=Struct(deck=U32, all=HASH, rows=HASH, members=List(Struct(id=HASH, answered=Struct(number=U64, link=HASH)))))  # fmt: skip
-FORM = 1
-ENTRY = Struct(
-    form=U8, index=U64, previous=HASH, signer=HASH, plan=HASH, session=HASH, run=HASH, deck_slot=Option(Struct(deck=U32, slot=U16)),
-    cohort=Option(HASH), discloses=Enum(**{name: NOTHING for name in GIVES}), bytes=U64, digest=HASH, data=TEXT,
-    note=Option(NOTE), answer=Option(ANSWER),
+TALK = Struct(plan=HASH, session=HASH, run=HASH)
+MET = Struct(talk=TALK, deck=U32, all=HASH, members=List(Struct(id=HASH, answered=Struct(number=U64, link=HASH))))
+NOTE = Enum(
+    account=BOUND, signer=NOTHING, sites=HASH,
+    agreed=Struct(plan=HASH, totals=Enum(noisy=NOTHING, exact=Option(TABLE))),
+    begun=Struct(plan=HASH, nano_rho=U64), ended=HASH, met=MET,
 )  # fmt: skip
+FRAME = Struct(
+    talk=TALK, round=Option(Struct(deck=U32, slot=U16, cohort=HASH)), discloses=Enum(**{name: NOTHING for name in GIVES}),
+    bytes=U64, digest=HASH, data=TEXT, answer=Option(ANSWER),
+)  # fmt: skip
+FORM = 1
+ENTRY = Struct(form=U8, index=U64, previous=HASH, signer=HASH, event=Enum(frame=FRAME, note=NOTE))
 
 
 def encoded(entry):
@@ -51,10 +56,7 @@ def line(entry, signature):
             return x[0] if x[1] == {} else {x[0]: plain(x[1])}
         return [plain(v) for v in x] if isinstance(x, list) else x
 
-    shown = dict(entry)
-    if shown["deck_slot"] is not None:
-        shown["deck_slot"] = list(shown["deck_slot"].values())
-    return json.dumps(plain({**shown, "signature": signature}), separators=(",", ":")) + "\n"
+    return json.dumps(plain({**entry, "signature": signature}), separators=(",", ":")) + "\n"
 
 
 def answer(n):
@@ -80,38 +82,38 @@ def bound(unit=("row", {}), nano_rho=10**9, before=0):
     return {"unit": unit, "honest": 2, "nano_rho": nano_rho, "before": before}
 
 
+TALK_OF = {"plan": H("a plan"), "session": H("a session"), "run": H("a run")}
 NOTES = {
     0: ("account", bound(("person", 3), before=7)), 11: ("account", bound(nano_rho=2 * 10**9)),
-    6: ("sites", H("cohort in a ledger", b"keys")), 7: ("agreed", {"rows": 122, "digest": H("rows in a ledger", b"a table")}),
-    8: ("begun", 500_000_000),
-    9: ("met", {"deck": 1, "all": H("cohort in a ledger", b"keys"), "rows": H("rows in a ledger", b"a table"),
-              "members": met((1, 4), (2, 0), (3, 2**64 - 1))}),
-    10: ("ended", {}),
+    6: ("sites", H("cohort in a ledger", b"keys")),
+    7: ("agreed", {"plan": H("a plan"), "totals": ("exact", {"rows": 122, "digest": H("rows in a ledger", b"a table")})}),
+    8: ("begun", {"plan": H("a plan"), "nano_rho": 500_000_000}),
+    9: ("met", {"talk": TALK_OF, "deck": 1, "all": H("cohort in a ledger", b"keys"), "members": met((1, 4), (2, 0), (3, 2**64 - 1))}),
+    10: ("ended", H("a plan")),
+    13: ("agreed", {"plan": H("a plan"), "totals": ("noisy", {})}),
+    14: ("agreed", {"plan": H("a plan"), "totals": ("exact", None)}),
 }  # fmt: skip
-LENGTH = 13
+LENGTH = 15
 
 
-def entry(n, previous, signer):
-    gives = {1: "masked_words", 2: "self_mask_shares", 3: "round_seeds", 4: "masked_words", 5: "refusal", 12: "public_keys"}
-    gives = gives.get(n, "nothing")
+def event(n):
+    if n in NOTES:
+        return "note", NOTES[n]
+    gives = {1: "masked_words", 2: "self_mask_shares", 3: "round_seeds", 4: "masked_words", 5: "refusal", 12: "public_keys"}[n]
     in_round = gives in ("masked_words", "round_seeds", "self_mask_shares")
-    return {
-        "form": FORM,
-        "index": n,
-        "previous": previous,
-        "signer": signer,
-        "plan": H("a plan"),
-        "session": H("a session"),
-        "run": H("a run"),
-        "deck_slot": {"deck": 1, "slot": n} if in_round else None,
-        "cohort": H("cohort in a ledger", b"keys") if in_round else None,
+    return "frame", {
+        "talk": TALK_OF,
+        "round": {"deck": 1, "slot": n, "cohort": H("cohort in a ledger", b"keys")} if in_round else None,
         "discloses": (gives, {}),
         "bytes": 100 + n,
         "digest": H("ledger frame", b"frame %d" % n),
         "data": "ward 7",
-        "note": NOTES.get(n),
         "answer": answer(n) if gives == "masked_words" else None,
     }
+
+
+def entry(n, previous, signer):
+    return {"form": FORM, "index": n, "previous": previous, "signer": signer, "event": event(n)}
 
 
 def chain(identity, changes=(), length=LENGTH):
@@ -121,7 +123,7 @@ def chain(identity, changes=(), length=LENGTH):
         e = entry(n, previous, identity.public)
         for at, change in changes:
             if at == n:
-                change(e)
+                e = after_signing(e, change)
         previous = link(e)
         entries.append(e)
         lines.append(line(e, sign(identity, e)))
@@ -129,7 +131,22 @@ def chain(identity, changes=(), length=LENGTH):
 
 
 def changed(key, value):
-    return lambda e: e.__setitem__(key, value)
+    """Of the frame."""
+    return lambda e: e["event"][1].__setitem__(key, value)
+
+
+def noted(note):
+    return lambda e: e.__setitem__("event", ("note", note))
+
+
+def answered(**change):
+    return lambda e: e["event"][1]["answer"].update(change)
+
+
+def after_signing(entry, change):
+    e = copy.deepcopy(entry)
+    change(e)
+    return e
 
 
 def chains():
@@ -162,42 +179,45 @@ def chains():
     stranger = Identity(H("another seed"))
     yield case("another signature", after(4, line(entries[4], sign(stranger, entries[4]))), rule="LED-3", entry=4)
     yield case("another signer", after(4, line(entries[4], sign(identity, entries[4])).replace(identity.public.hex(), stranger.public.hex())), rule="LED-3", entry=4)
-    values = {
-        "plan": H("another plan"), "run": H("another run"), "cohort": H("another cohort"), "bytes": 1,
-        "digest": H("another frame"), "data": "ward 8",
-        "deck_slot": {"deck": 1, "slot": 9}, "discloses": ("round_seeds", {}),
-    }  # fmt: skip
-    for key, value in values.items():
-        e = {**entries[2], key: value}
+    places = [{"deck": 1, "slot": 9, "cohort": H("cohort in a ledger", b"keys")}, {"deck": 1, "slot": 2, "cohort": H("another cohort")}]
+    values = [
+        *(("talk", {**TALK_OF, key: H("another")}) for key in TALK_OF), *(("round", place) for place in places),
+        ("bytes", 1), ("digest", H("another frame")), ("data", "ward 8"), ("discloses", ("round_seeds", {})),
+    ]  # fmt: skip
+    for key, value in values:
+        e = after_signing(entries[2], changed(key, value))
         yield case(f"{key} changed after signing", after(2, line(e, sign(identity, entries[2]))), rule="LED-3", entry=2)
-    for name, note in [("another promise", NOTES[11]), ("another set of sites", ("sites", H("cohort in a ledger"))), ("an agreement", ("agreed", None))]:
-        e = {**entries[6], "note": note}
+    for name, note in [("another promise", NOTES[11]), ("another set of sites", ("sites", H("cohort in a ledger"))), ("an agreement", NOTES[13])]:
+        e = after_signing(entries[6], noted(note))
         yield case(f"{name} noted after signing", after(6, line(e, sign(identity, entries[6]))), rule="LED-3", entry=6)
-    cost = entries[1]["answer"]["cost"]
+    cost = answer(1)["cost"]
     values = {
         "scalars": {"cost": {**cost, "scalars": 8}}, "nano_rho": {"cost": {**cost, "nano_rho": 1}, "table": None}, "kind": {"kind": "moments"},
         "drawn": {"drawn": H("keys")}, "table": {"table": {"rows": 122, "digest": H("rows in a ledger", b"a table")}},
     }  # fmt: skip
     for key, change in values.items():
-        e = {**entries[1], "answer": {**entries[1]["answer"], **change}}
+        e = after_signing(entries[1], answered(**change))
         yield case(f"{key} changed after signing", after(1, line(e, sign(identity, entries[1]))), rule="LED-3", entry=1)
+
+    def members(*some):
+        return noted(("met", {**NOTES[9][1], "members": list(some)}))
+
     for name, n, change in [
         ("an answer without its numbers", 1, changed("answer", None)),
         ("numbers without an answer", 2, changed("answer", answer(2))),
-        ("an answer of no round", 1, lambda e: e.update(deck_slot=None, cohort=None)),
-        ("a cohort and no slot", 2, changed("deck_slot", None)),
+        ("an answer of no round", 1, changed("round", None)),
         ("a name of 65 bytes", 3, changed("data", "x" * 65)),
-        ("an exact answer without its rows", 1, lambda e: e["answer"].update(table=None)),
-        ("rows of an answer with noise", 4, lambda e: e["answer"].update(table=answer(1)["table"])),
-        ("a note beside something that left", 5, changed("note", NOTES[7])),
-        ("nothing that left, and no note", 7, changed("note", None)),
-        ("a first entry that promises nothing", 0, changed("note", NOTES[6])),
-        ("nobody met", 9, changed("note", ("met", {"deck": 0, "all": bytes(32), "rows": bytes(32), "members": []}))),
-        ("members out of order", 9, changed("note", ("met", {"deck": 0, "all": bytes(32), "rows": bytes(32), "members": met((1, 4), (2, 0))[::-1]}))),
-        ("a member twice", 9, changed("note", ("met", {"deck": 0, "all": bytes(32), "rows": bytes(32), "members": met((1, 4), (1, 5))}))),
+        ("an exact answer without its rows", 1, answered(table=None)),
+        ("rows of an answer with noise", 4, answered(table=answer(1)["table"])),
+        ("a first entry that promises nothing", 0, noted(NOTES[6])),
+        ("a first entry that is a frame", 0, lambda e: e.__setitem__("event", event(12))),
+        ("nobody met", 9, members()),
+        ("members out of order", 9, members(*met((1, 4), (2, 0))[::-1])),
+        ("a member twice", 9, members(*met((1, 4), (1, 5)))),
     ]:
         yield case(name, chain(identity, [(n, change)])[1], rule="LED-1", entry=n)
-    yield case("no note", after(2, good[2].replace('"note":null,', "")), rule="LED-1", entry=2)
+    yield case("no answer", after(2, good[2].replace(',"answer":null', "")), rule="LED-1", entry=2)
+    yield case("two events", after(2, good[2].replace('"event":{', '"event":{"note":"signer",')), rule="LED-1", entry=2)
     for name, value in [("no form", ""), ("a form of nothing", '"form":null,'), ("another form", '"form":2,')]:
         yield case(name, after(2, good[2].replace('"form":1,', value)), rule="LED-1", entry=2)
     text = good[1]
@@ -224,7 +244,8 @@ def handed_over():
         lines, previous = [], bytes(32)
         for n, signer in enumerate(signers):
             e = entry(n, previous, signer.public)
-            e["note"] = notes.get(n, e["note"])
+            if n in notes:
+                e["event"] = "note", notes[n]
             previous = link(e)
             lines.append(line(e, sign(signer, e)))
         return lines, previous
@@ -235,8 +256,8 @@ def handed_over():
         return {"function": "chain", "name": name, "text": "".join(lines), **found}
 
     signs = ("signer", {})
-    yield case("gone on under another key", {6: signs}, (old,) * 6 + (new,) * 7)
-    yield case("and under the first one again", {6: signs, 7: signs}, (old,) * 6 + (new,) + (old,) * 6)
+    yield case("gone on under another key", {6: signs}, (old,) * 6 + (new,) * 9)
+    yield case("and under the first one again", {6: signs, 7: signs}, (old,) * 6 + (new,) + (old,) * 8)
     yield case("another key without a note", {}, (old,) * 6 + (new,), rule="LED-9", entry=6)
     yield case("the same key with a note", {6: signs}, (old,) * 7, rule="LED-9", entry=6)
 

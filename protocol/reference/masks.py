@@ -16,7 +16,7 @@ def words_of(data):
 
 
 def next_slot(secret):
-    """[MSK-1]: from a pair secret or noise secret of one slot that of the next."""
+    """[MSK-1]: from a pair secret of one slot that of the next."""
     return expand(secret, "next slot")
 
 

@@ -11,9 +11,8 @@ from fractions import Fraction
 import answers
 from domain import Domain
 from codec import Refused, encode
-from masks import next_slot
 from questions import QUESTION, WORK
-from suite import H, expand, stream
+from suite import H, stream
 
 getcontext().prec = 50
 MAX_SIGMA = 1 << 40
@@ -41,11 +40,6 @@ class Words:
             draw &= (1 << bits) - 1
             if draw < n:
                 return draw
-
-
-def key(secret, context):
-    """[NOI-2], from the noise secret of the slot."""
-    return expand(secret, "noise", context)
 
 
 def exp_below_one(words, x):
@@ -195,7 +189,7 @@ def noisy_answer(work, question, rows, sites, max_rows, k):
     return {"blocks": told, "price": price, "deviation": deviation, "limit": limit}, drawn
 
 
-def answer_cases(secret):
+def answer_cases():
     centres = [[0.25, 0.5], [0.75, 0.375]]
     work = {
         "columns": [{"name": "x", "lower": 0.0, "upper": 10.0}, {"name": "y", "lower": -1.0, "upper": 3.0}],
@@ -222,7 +216,7 @@ def answer_cases(secret):
     cases += [(f"{name}, persons", questions[name], ("person", {"rows": 5})) for name in ("count", "first round")]
     rows = [[2.2, 0.75], [7.1, 0.3], [11.5, 2.9]]
     for name, question, work["recipe"]["noise"]["unit"] in cases:
-        plan, k = {"sites": 5, "max_rows": 10_000_000}, key(secret, H("round", name.encode()))
+        plan, k = {"sites": 5, "max_rows": 10_000_000}, H("key of an answer", name.encode())
         layout, words = noisy_answer(work, question, rows, **plan, k=k)
         yield {
             "function": "answer", "name": name, "work": encode(WORK, work), **plan, "question": encode(QUESTION, question),
@@ -243,18 +237,11 @@ def noise_cases():
             gaussian(Words(k), sigma)
         except Refused as bad:
             cases.append({"function": "gaussian", "key": k, "sigma": sigma, "rule": bad.rule})
-    secret, context = H("a noise secret"), H("round")
-    for slot in range(3):
-        k = key(secret, context)
-        words = Words(k)
-        cases.append({
-            "function": "stream", "slot": slot, "secret": secret, "context": context, "key": k,
-            "words": [words.word() for _ in range(4)],
-        })  # fmt: skip
-        secret = next_slot(secret)
-    cases += answer_cases(secret)
+    words = Words(H("a key"))
+    cases.append({"function": "stream", "key": words.key, "words": [words.word() for _ in range(200)]})
+    cases += answer_cases()
     for delta in ("1e-5", "1e-6", "1e-9"):
         for rho in ("0.00001", "0.00032", "0.0025", "0.0244", "0.1", "0.311", "1.052", "5", "40"):
             exact = float(round(epsilon(rho, delta), 15))
             cases.append({"function": "epsilon", "rho": float(Fraction(rho)), "delta": float(delta), "epsilon": exact})
-    return "Noise (section 17): draws from a key, the key of an answer, answers of a site, and epsilon of a budget.", cases
+    return "Noise (section 17): draws from a key, answers of a site, and epsilon of a budget.", cases

@@ -147,10 +147,13 @@ class Site:
 
     def ask(self, data, ctx, ask):
         slot = (ask["deck"], ask["slot"])
-        if self.round and self.round.ctx == ctx and self.round.stage == "asked":
+        if self.round and self.round.ctx == ctx:
             if ctx != frames.round_context(self.env.session, self.round.deck.hash, ask):
                 raise Refused("RND-1", "another question under its name")
-            return self.asked(data, ctx, ask)
+            if self.round.frame is None:
+                return self.asked(data, ctx, ask)
+            self.out.append({"send": self.round.frame})
+            return
         if slot <= self.last_slot:
             raise Refused("RND-2", "a slot again or out of order")
         deck = self.decks.get(ask["deck"])
@@ -215,22 +218,19 @@ class Site:
     def contribute(self, words):
         """[MSK-4]."""
         r = self.round
-        y, known = r.mask(words)
-        if not known:
-            masked = journal.entry(
-                "masked", context=r.ctx, deck=r.deck.index, slot=r.slot, cohort=r.cohort, words=r.words, digest=r.sent,
-                rounds=self.rounds,
-            )  # fmt: skip
-            self.out.append({"rewrite": [*self.summary(), masked]})
-        self.answer("MaskedInput", y)
+        r.frame = self.env.frame("MaskedInput", r.ctx, r.mask(words))
+        masked = journal.entry(
+            "masked", deck=r.deck.index, slot=r.slot, cohort=r.cohort, rounds=self.rounds, frame=r.frame
+        )
+        self.out.append({"rewrite": [*self.summary(), masked]})
+        self.answer(r.frame)
 
     def refuse(self, rule):
         if not self.round.may_have_left():
             self.out.append({"rewrite": self.summary()})
-        self.answer("Refusal", {"rule": rule})
+        self.answer(self.env.frame("Refusal", self.round.ctx, {"rule": rule}))
 
-    def answer(self, kind, value):
-        data = self.env.frame(kind, self.round.ctx, value)
+    def answer(self, data):
         self.replies["Ask", self.round.deck.index][1] = data
         self.out.append({"send": data})
 

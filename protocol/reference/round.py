@@ -28,6 +28,7 @@ class SiteRound:
         """[RND-1], [RND-2], [RND-4] to [RND-6], [POL-1]."""
         self.env, self.deck, self.ctx, self.stage, self.alive, self.sent = env, deck, ctx, "asked", None, None
         self.cohort, self.slot, self.words = ask["cohort"], ask["slot"], ask["words"]
+        self.frame = None  # the answer, once it may have left
         self.inputs, self.certified = {}, {}  # what the survivors signed when they were named; the checks of a certificate
         if ctx != frames.round_context(env.session, deck.hash, ask):
             raise Refused("RND-1", "a context that is not that of its question")
@@ -62,19 +63,16 @@ class SiteRound:
         return alive != self.cohort or self.env.always_certified
 
     def may_have_left(self):
-        """Whether a vector of this site may be out; after a restart the digest of it is known, and no more."""
-        return self.stage != "asked" or self.sent is not None
+        """Whether a vector of this site may be out."""
+        return self.stage != "asked"
 
     def mask(self, words):
-        """[MSK-3], [JRN-3]: the message with y, and whether the digest of [MSK-4] is in the journal already."""
+        """[MSK-3]: the message with y."""
         assert self.stage == "asked" and len(words) == self.words
         seeds = {v: self.seed(v) for v in self.cohort if v != self.env.me}
         y = masks.mask(words, self.env.me, self.self_key(), seeds)
-        digest, known = H("masked", masks.raw(y)), self.sent is not None
-        if known and self.sent != digest:
-            raise Refused("JRN-3", "another vector was masked before the restart")
-        self.stage, self.sent = "masked", digest
-        return (commit.commit(y) if self.env.opening else commit.NONE) + masks.raw(y), known
+        self.stage, self.sent = "masked", H("masked", masks.raw(y))
+        return (commit.commit(y) if self.env.opening else commit.NONE) + masks.raw(y)
 
     def take_survivors(self, message):
         """[SUR-2] to [SUR-5]. True where all of the cohort are there, so that the shares may leave at once."""

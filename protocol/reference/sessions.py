@@ -1,7 +1,6 @@
 """Whole sessions as vectors: how each goes, and how it is written down."""
 
 import frames
-import noise
 from codec import encode
 from deck import commitments_hash
 from documents import SIGNED_ROSTER, SIGNED_TERMS, plan_hash, roster_hash
@@ -158,6 +157,6 @@ def rounds(p):
             seeds = {v: r.seed(v) for v in r.cohort if v != s["at"]}
             out.append({
                 "site": s["at"], "deck": r.deck.index, "slot": r.slot, "context": r.ctx, "x": s["in"]["contribute"],
-                "self_key": r.self_key(), "round_seeds": seeds, "noise_key": noise.key(r.deck.pairs[s["at"]], r.ctx),
+                "self_key": r.self_key(), "round_seeds": seeds,
             })  # fmt: skip
     return out

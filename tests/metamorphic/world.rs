@@ -271,13 +271,12 @@ impl Play<'_> {
             (Some(Question::Drawn { number, .. }), Some(s)) => s.drawn(*number, federation.roster.sites.len())[i],
             _ => true,
         };
-        let key = match i {
-            0 => self.talks[which].sites[0].noise_key(),
-            _ => Some(noise::Key::from_bytes([i as u8; 32])),
-        };
         let form = federation.form().expect("a form");
-        let noise = form.noise.and(key.as_ref());
-        let terms = question::Terms { form, drawn, judged: self.judged.as_ref(), noise };
+        let key = form.noise.map(|_| match i {
+            0 => noise::Key::random(&mut self.twin_rng),
+            _ => noise::Key::from_bytes([i as u8; 32]),
+        });
+        let terms = question::Terms { form, drawn, judged: self.judged.as_ref(), noise: key.as_ref() };
         let values = question.and_then(|question| question::contribute(&question, &*self.rows[i], &terms).ok());
         let mut values = values.unwrap_or_else(|| vec![0; asked.words]);
         values.resize(asked.words, 0);

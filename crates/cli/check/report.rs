@@ -9,7 +9,7 @@ use veilsum_node::{
     checkup::{Finding, Outcome, Rule},
     cost::{Cost, counted},
     documents::{Federation, Reading, SitePolicy},
-    door::{Account, Yes, left_text, rho_text},
+    door::{Account, Kind, Yes, left_text, rho_text},
     dp,
     error::{Code, Failure},
     forecast::Forecast,
@@ -103,7 +103,7 @@ pub(super) struct Spent {
     nano_rho_begun: u64,
     nano_rho_left: u64,
     nano_rho_cap: u64,
-    /// Whether exact totals have left, for which no bound holds.
+    /// Whether exact totals have left, or were agreed to: no bound holds.
     exact: bool,
     exact_numbers: u64,
     of_a_person: String,
@@ -111,7 +111,7 @@ pub(super) struct Spent {
 
 impl Spent {
     pub(super) fn of(account: &Account, site: &SitePolicy, cap: u64) -> Spent {
-        let (spent, exact) = (account.spent(), !account.tables().is_empty());
+        let (spent, exact) = (account.spent(), account.kind() == Some(Kind::Exact));
         let committed = account.committed(None);
         let used = match committed {
             0 => "the whole account is left".to_owned(),
@@ -120,7 +120,7 @@ impl Spent {
         };
         Spent {
             says: if exact {
-                format!("{used}; but exact totals have left these rows, and no bound holds for them")
+                format!("{used}; but this account is exact for good, and no bound holds for its rows")
             } else {
                 used
             },

@@ -19,7 +19,7 @@ const LINK: &str = "ledger link";
 /// Bytes of a data set's name.
 pub const MAX_NAME: usize = 64;
 
-/// One frame that left.
+/// What an account remembers: a frame that left, or something beside.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub struct Entry {
     /// Counted from 0.
@@ -28,18 +28,52 @@ pub struct Entry {
     pub previous: Hash,
     /// The key that signs it.
     pub signer: PublicKey,
-    /// The plan it left under.
+    /// What happened.
+    pub event: Event,
+}
+
+/// What happened.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Event {
+    /// A frame left.
+    Frame(Frame),
+    /// No frame did.
+    Note(Note),
+}
+
+/// A conversation: its run has one name, which the aggregator gave it.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub struct Talk {
+    /// The plan.
     pub plan: Hash,
-    /// The session, which also says to which aggregator.
+    /// The session, which also says with which aggregator.
     pub session: Hash,
     /// The aggregator's run.
     pub run: Hash,
-    /// Deck and slot, where it belongs to a round.
-    #[serde(rename = "deck_slot")]
-    pub slot: Option<(u32, u16)>,
+}
+
+/// A round of a run.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Place {
+    /// Number of the deck.
+    pub deck: u32,
+    /// The slot in it.
+    pub slot: u16,
     /// Digest of the keys of the sites in the total: of those that were asked where this is the answer, of those whose total
     /// is opened where these are the shares.
-    pub cohort: Option<Hash>,
+    pub cohort: Hash,
+}
+
+/// One frame that left.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Frame {
+    /// In which conversation.
+    pub talk: Talk,
+    /// The round that it belongs to, if it does.
+    pub round: Option<Place>,
     /// What it gives away.
     pub discloses: Disclosure,
     /// Bytes of the frame.
@@ -48,8 +82,6 @@ pub struct Entry {
     pub digest: Hash,
     /// The operator's name of the data set.
     pub data: String,
-    /// What is noted, where no frame left.
-    pub note: Option<Note>,
     /// What becomes known when the answer is added up, where the entry is an answer.
     pub answer: Option<Answer>,
 }
@@ -67,23 +99,43 @@ pub enum Note {
     Signer,
     /// The operator accepts this set of sites for good, as a cohort ([POL-10]).
     Sites(Hash),
-    /// The operator agrees to the plan that the entry names; if its totals are exact, to those of this table ([POL-9], [POL-10]).
-    Agreed(Option<Table>),
-    /// The run of the plan that the entry names begins; it may spend so much in all, in 10^-9 of rho ([POL-8]).
-    Begun(u64),
-    /// The run of the plan that the entry names is over.
-    Ended,
+    /// The operator agrees to a plan ([POL-9], [POL-10]).
+    Agreed {
+        /// The plan.
+        plan: Hash,
+        /// What its totals are.
+        totals: Totals,
+    },
+    /// The run of a plan with noise begins ([POL-8]).
+    Begun {
+        /// The plan.
+        plan: Hash,
+        /// What it may spend in all, in 10^-9 of rho.
+        nano_rho: u64,
+    },
+    /// The run of this plan is over.
+    Ended(Hash),
     /// How far the ledgers of all members of a deck have come, as each stated ([LED-11]).
     Met {
-        /// Number of the deck in the run that the entry names.
+        /// In which conversation.
+        talk: Talk,
+        /// Number of the deck in its run.
         deck: u32,
         /// Digest of the members' keys, as that of a cohort.
         all: Hash,
-        /// Digest of the rows that this site answers from in the deck, as that of a table ([JRN-2]).
-        rows: Hash,
         /// The members by what they are known by, ascending; this site is one of them.
         members: Vec<Stated>,
     },
+}
+
+/// The totals to which an operator agreed.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Totals {
+    /// They carry noise.
+    Noisy,
+    /// They are exact, of this table; where the rows were not at hand, of the first one that answers.
+    Exact(Option<Table>),
 }
 
 /// What a member of a deck stated of its ledger.
@@ -146,23 +198,24 @@ impl Entry {
 
     /// [LED-1]: whether the fields fit each other.
     fn is_whole(&self) -> bool {
-        let first = self.index > 0 || matches!(self.note, Some(Note::Account(_)));
-        let answers = self.discloses == Disclosure::MaskedWords;
-        let round = self.slot.is_some() == self.cohort.is_some() && (self.slot.is_some() || !answers);
-        let met = match &self.note {
-            Some(Note::Met { members, .. }) => {
-                (1..=MAX_SITES).contains(&members.len()) && members.is_sorted_by(|a, b| a.id.0 < b.id.0)
+        match &self.event {
+            Event::Note(note) => {
+                let met = |members: &[Stated]| {
+                    (1..=MAX_SITES).contains(&members.len()) && members.is_sorted_by(|a, b| a.id.0 < b.id.0)
+                };
+                let first = self.index > 0 || matches!(note, Note::Account(_));
+                first && if let Note::Met { members, .. } = note { met(members) } else { true }
             }
-            _ => true,
-        };
-        let answer = |a: &Answer| a.kind.len() <= MAX_NAME && a.table.is_some() == a.cost.nano_rho.is_none();
-        self.data.len() <= MAX_NAME
-            && self.answer.is_some() == answers
-            && round
-            && self.answer.as_ref().is_none_or(answer)
-            && self.note.is_some() == (self.discloses == Disclosure::Nothing)
-            && met
-            && first
+            Event::Frame(frame) => {
+                let answers = frame.discloses == Disclosure::MaskedWords;
+                let answer = |a: &Answer| a.kind.len() <= MAX_NAME && a.table.is_some() == a.cost.nano_rho.is_none();
+                self.index > 0
+                    && frame.data.len() <= MAX_NAME
+                    && frame.answer.is_some() == answers
+                    && (frame.round.is_some() || !answers)
+                    && frame.answer.as_ref().is_none_or(answer)
+            }
+        }
     }
 }
 
@@ -249,7 +302,7 @@ impl Chain {
             Damage::Fields(at)
         } else if !entry.signer.verify(SIGNED, &[&entry.encoded()], signature) {
             Damage::Signature(at)
-        } else if another != (entry.note == Some(Note::Signer)) {
+        } else if another != (entry.event == Event::Note(Note::Signer)) {
             Damage::Signer(at)
         } else {
             self.head = Head { entries: at + 1, link: entry.link() };
@@ -265,33 +318,40 @@ mod tests {
     use super::*;
 
     fn entry(index: u64, previous: Hash) -> Entry {
+        let [plan, session] = ["plan", "session"].map(|what| suite::hash(what, &[]));
         Entry {
             index,
             previous,
             signer: Identity::from_seed(&[1; 32]).public(),
-            plan: suite::hash("plan", &[]),
-            session: suite::hash("session", &[]),
-            run: Hash([7; 32]),
-            slot: Some((0, index as u16)),
-            cohort: Some(Hash([5; 32])),
-            discloses: Disclosure::MaskedWords,
-            bytes: 300,
-            digest: Hash([9; 32]),
-            data: "ward 7".into(),
-            note: None,
-            answer: Some(Answer {
-                kind: "fuzzy_sums".into(),
-                question: Hash([4; 32]),
-                cost: Cost { scalars: 9, nano_rho: None },
-                drawn: None,
-                table: Some(Table { rows: 120, digest: Hash([3; 32]) }),
+            event: Event::Frame(Frame {
+                talk: Talk { plan, session, run: Hash([7; 32]) },
+                round: Some(Place { deck: 0, slot: index as u16, cohort: Hash([5; 32]) }),
+                discloses: Disclosure::MaskedWords,
+                bytes: 300,
+                digest: Hash([9; 32]),
+                data: "ward 7".into(),
+                answer: Some(Answer {
+                    kind: "fuzzy_sums".into(),
+                    question: Hash([4; 32]),
+                    cost: Cost { scalars: 9, nano_rho: None },
+                    drawn: None,
+                    table: Some(Table { rows: 120, digest: Hash([3; 32]) }),
+                }),
             }),
         }
     }
 
     fn noted(e: &mut Entry, note: Note) {
-        (e.answer, e.cohort, e.slot) = (None, None, None);
-        (e.discloses, e.note) = (Disclosure::Nothing, Some(note));
+        e.event = Event::Note(note);
+    }
+
+    fn frame(e: &mut Entry) -> &mut Frame {
+        let Event::Frame(frame) = &mut e.event else { panic!("a note") };
+        frame
+    }
+
+    fn answer(e: &mut Entry) -> &mut Answer {
+        frame(e).answer.as_mut().unwrap()
     }
 
     /// The first entry of an account.
@@ -352,21 +412,22 @@ mod tests {
         assert_eq!(found(&entries[3], entries[3].sign(&identity)), Damage::Place { found: 3, at: 2 });
         assert_eq!(found(&Entry { previous: Hash([1; 32]), ..entries[2].clone() }, good), Damage::Link(2));
         let changes: Vec<fn(&mut Entry)> = vec![
-            |e| e.plan.0[0] ^= 1,
-            |e| e.session.0[31] ^= 1,
-            |e| e.run.0[5] ^= 1,
-            |e| e.slot = Some((1, 2)),
-            |e| e.cohort = Some(Hash([6; 32])),
-            |e| e.bytes += 1,
-            |e| e.digest.0[0] ^= 1,
-            |e| e.data.push('x'),
-            |e| e.answer.as_mut().unwrap().kind.push('x'),
-            |e| e.answer.as_mut().unwrap().question.0[0] ^= 1,
-            |e| e.answer.as_mut().unwrap().cost.scalars -= 1,
-            |e| (e.answer.as_mut().unwrap().cost.nano_rho, e.answer.as_mut().unwrap().table) = (Some(0), None),
-            |e| e.answer.as_mut().unwrap().table.as_mut().unwrap().rows += 1,
-            |e| e.answer.as_mut().unwrap().table.as_mut().unwrap().digest.0[0] ^= 1,
-            |e| e.answer.as_mut().unwrap().drawn = Some(Hash([0; 32])),
+            |e| frame(e).talk.plan.0[0] ^= 1,
+            |e| frame(e).talk.session.0[31] ^= 1,
+            |e| frame(e).talk.run.0[5] ^= 1,
+            |e| frame(e).round.as_mut().unwrap().deck = 1,
+            |e| frame(e).round.as_mut().unwrap().slot = 7,
+            |e| frame(e).round.as_mut().unwrap().cohort = Hash([6; 32]),
+            |e| frame(e).bytes += 1,
+            |e| frame(e).digest.0[0] ^= 1,
+            |e| frame(e).data.push('x'),
+            |e| answer(e).kind.push('x'),
+            |e| answer(e).question.0[0] ^= 1,
+            |e| answer(e).cost.scalars -= 1,
+            |e| (answer(e).cost.nano_rho, answer(e).table) = (Some(0), None),
+            |e| answer(e).table.as_mut().unwrap().rows += 1,
+            |e| answer(e).table.as_mut().unwrap().digest.0[0] ^= 1,
+            |e| answer(e).drawn = Some(Hash([0; 32])),
         ];
         for (i, change) in changes.iter().enumerate() {
             let mut changed = entries[2].clone();
@@ -376,36 +437,32 @@ mod tests {
         let stranger = Identity::from_seed(&[2; 32]);
         assert_eq!(found(&entries[2], entries[2].sign(&stranger)), Damage::Signature(2));
         // Signed truly and still no entry.
-        let changes: [fn(&mut Entry); 8] = [
-            |e| e.answer = None,
-            |e| e.discloses = Disclosure::RoundSeeds,
-            |e| e.slot = None,
-            |e| e.cohort = None,
-            |e| e.answer.as_mut().unwrap().table = None,
-            |e| e.answer.as_mut().unwrap().cost.nano_rho = Some(1),
-            |e| e.note = Some(Note::Agreed(None)),
-            |e| (e.discloses, e.answer) = (Disclosure::Nothing, None),
+        let changes: [fn(&mut Entry); 5] = [
+            |e| frame(e).answer = None,
+            |e| frame(e).discloses = Disclosure::RoundSeeds,
+            |e| frame(e).round = None,
+            |e| answer(e).table = None,
+            |e| answer(e).cost.nano_rho = Some(1),
         ];
         for change in changes {
             let mut changed = entries[2].clone();
             change(&mut changed);
             assert_eq!(found(&changed, changed.sign(&identity)), Damage::Fields(2));
         }
-        // A frame that is no answer names no slot, or one with its cohort; the longest names are taken.
+        // A frame that is no answer names no round, or one; the longest names are taken.
         type Change = fn(&mut Entry);
-        let forms: [(bool, Change); 9] = [
-            (true, |e| (e.slot, e.cohort, e.answer, e.discloses) = (None, None, None, Disclosure::RoundSeeds)),
-            (true, |e| (e.answer, e.discloses) = (None, Disclosure::RoundSeeds)),
+        let forms: [(bool, Change); 8] = [
+            (true, |e| {
+                let frame = frame(e);
+                (frame.round, frame.answer, frame.discloses) = (None, None, Disclosure::RoundSeeds);
+            }),
+            (true, |e| (frame(e).answer, frame(e).discloses) = (None, Disclosure::RoundSeeds)),
             (true, |e| noted(e, Note::Sites(Hash([1; 32])))),
             (true, |e| noted(e, Note::Account(Bound::default()))),
-            (false, |e| {
-                noted(e, Note::Sites(Hash([1; 32])));
-                e.slot = Some((0, 0));
-            }),
-            (true, |e| e.data = "d".repeat(MAX_NAME)),
-            (false, |e| e.data = "d".repeat(MAX_NAME + 1)),
-            (true, |e| e.answer.as_mut().unwrap().kind = "k".repeat(MAX_NAME)),
-            (false, |e| e.answer.as_mut().unwrap().kind = "k".repeat(MAX_NAME + 1)),
+            (true, |e| frame(e).data = "d".repeat(MAX_NAME)),
+            (false, |e| frame(e).data = "d".repeat(MAX_NAME + 1)),
+            (true, |e| answer(e).kind = "k".repeat(MAX_NAME)),
+            (false, |e| answer(e).kind = "k".repeat(MAX_NAME + 1)),
         ];
         for (i, (sound, change)) in forms.iter().enumerate() {
             let mut changed = entries[1].clone();

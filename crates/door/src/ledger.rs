@@ -32,8 +32,8 @@ use file::Fault;
 pub use look::{Checked, all, check, look};
 
 use crate::{
-    account::{Account, Left},
-    entry::{Answer, Cost, Damage, Entry, Head, Note, Table},
+    account::Account,
+    entry::{Answer, Cost, Damage, Entry, Event, Frame, Head, Note, Place, Table, Talk, Totals},
     log::{self, Log},
     met::{Met, SetBack},
     policy::{Bound, Policy},
@@ -183,8 +183,10 @@ impl Ledger {
         let read = file::read(log.file(), |entry, head| {
             signed |= entry.signer == own;
             seen |= known.head == head;
-            if Some(entry.plan) == plan {
-                sent.insert(entry.digest);
+            if let Event::Frame(frame) = &entry.event
+                && Some(frame.talk.plan) == plan
+            {
+                sent.insert(frame.digest);
             }
             account.take(&entry);
         });
@@ -235,15 +237,14 @@ impl Ledger {
     /// # Errors
     /// [`SetBack`] within where what one of them states cannot follow what is kept of it; nothing of it is then kept. [`LedgerError`] where
     /// it cannot be written.
-    pub fn meet(&mut self, left: &Left, deck: u32, members: &[Member]) -> Result<Result<(), SetBack>, LedgerError> {
-        let (talk, met) = (left.talk(), self.account.met());
-        if let Err(back) = met.check(&talk, members) {
+    pub fn meet(&mut self, talk: &Talk, deck: u32, members: &[Member]) -> Result<Result<(), SetBack>, LedgerError> {
+        let met = self.account.met();
+        if let Err(back) = met.check(talk, members) {
             return Ok(Err(back));
         }
         let (all, members) = (Met::all(members), Met::list(members));
-        if !met.has(&talk, deck, &members) {
-            let rows = self.data.table.map_or_else(Hash::default, |table| table.digest);
-            self.note(Note::Met { deck, all, rows, members }, left)?;
+        if !met.has(talk, deck, &members) {
+            self.note(Note::Met { talk: *talk, deck, all, members })?;
         }
         Ok(Ok(()))
     }
@@ -252,10 +253,9 @@ impl Ledger {
     ///
     /// # Errors
     /// [`LedgerError`] where it cannot be written.
-    pub fn note(&mut self, note: Note, left: &Left) -> Result<(), LedgerError> {
+    pub fn note(&mut self, note: Note) -> Result<(), LedgerError> {
         self.signs()?;
-        let entry = self.noted(note, left);
-        self.add(entry)?;
+        self.add(Event::Note(note))?;
         self.sync()
     }
 
@@ -265,9 +265,9 @@ impl Ledger {
     /// [`LedgerError`] where it cannot be written.
     pub fn bind(&mut self, bound: Bound) -> Result<(), LedgerError> {
         if self.head.entries > 0 {
-            return self.note(Note::Account(bound), &Left::default());
+            return self.note(Note::Account(bound));
         }
-        self.add(self.noted(Note::Account(bound), &Left::default()))?;
+        self.add(Event::Note(Note::Account(bound)))?;
         self.sync()
     }
 
@@ -276,7 +276,7 @@ impl Ledger {
     /// # Errors
     /// [`LedgerError`] where it cannot be written.
     pub fn accept(&mut self, set: Hash) -> Result<(), LedgerError> {
-        if self.account.names(&set) { Ok(()) } else { self.note(Note::Sites(set), &Left::default()) }
+        if self.account.names(&set) { Ok(()) } else { self.note(Note::Sites(set)) }
     }
 
     /// [POL-9], [POL-10]: the operator agrees to whatever of this plan needs it.
@@ -289,8 +289,8 @@ impl Ledger {
             self.accept(facts.set)?;
         }
         if needs.iter().any(|needs| *needs != Needs::Set) {
-            let table = self.data.table.filter(|_| needs.contains(&Needs::Exact));
-            self.note(Note::Agreed(table), &Left::of_plan(facts.plan))?;
+            let totals = if facts.gives.is_exact() { Totals::Exact(self.data.table) } else { Totals::Noisy };
+            self.note(Note::Agreed { plan: facts.plan, totals })?;
         }
         Ok(())
     }
@@ -309,7 +309,7 @@ impl Ledger {
             if bound.unit != policy.unit {
                 self.bind(Bound { unit: policy.unit, ..bound })?;
             }
-            self.note(Note::Begun(*price), &Left::of_plan(facts.plan))?;
+            self.note(Note::Begun { plan: facts.plan, nano_rho: *price })?;
         }
         Ok(verdict)
     }
@@ -319,7 +319,7 @@ impl Ledger {
     /// # Errors
     /// [`LedgerError`].
     pub fn end_run(&mut self, plan: &Hash) -> Result<(), LedgerError> {
-        if self.account.has_begun(plan) { self.note(Note::Ended, &Left::of_plan(*plan)) } else { Ok(()) }
+        if self.account.has_begun(plan) { self.note(Note::Ended(*plan)) } else { Ok(()) }
     }
 
     /// May this answer leave? Computes what it would give away beside what was given away before, and asks the policy about both
@@ -334,41 +334,18 @@ impl Ledger {
         facts: &PlanFacts,
         policy: &Policy,
         asked: &Asked,
-        left: &Left,
+        (talk, place): (&Talk, Place),
         offer: Offer,
     ) -> Result<Consent, No> {
         let Offer { kind, cost, drawn } = offer;
         let table = self.data.table.filter(|_| cost.nano_rho.is_none());
         let answer = Answer { kind: kind.to_owned(), question: question_digest(&asked.query), cost, drawn, table };
-        decide(facts, policy, &mut self.account, asked, left, answer)
+        decide(facts, policy, &mut self.account, asked, (talk, place), answer)
     }
 
-    /// Withdraws what was promised in this conversation and has not left, because it is set up anew ([KEX-9]).
+    /// Withdraws what was promised in this conversation, because it is set up anew ([KEX-9]).
     pub fn take_back(&mut self, session: &Hash) {
         self.account.take_back(session);
-    }
-
-    fn entry(&self, left: &Left, discloses: Disclosure, bytes: u64, digest: Hash) -> Entry {
-        Entry {
-            index: self.head.entries,
-            previous: self.head.link,
-            signer: self.identity.public(),
-            plan: left.plan,
-            session: left.session,
-            run: left.run,
-            slot: None,
-            cohort: None,
-            discloses,
-            bytes,
-            digest,
-            data: self.data.name.clone(),
-            note: None,
-            answer: None,
-        }
-    }
-
-    fn noted(&self, note: Note, left: &Left) -> Entry {
-        Entry { note: Some(note), ..self.entry(left, Disclosure::Nothing, 0, Hash::default()) }
     }
 
     /// Before this key's next entry: if there is none, what the account promises; if another one signed last, that ([LED-9]).
@@ -378,10 +355,12 @@ impl Ledger {
             Some(before) if before != self.identity.public() => Note::Signer,
             Some(_) => return Ok(()),
         };
-        self.add(self.noted(note, &Left::default()))
+        self.add(Event::Note(note))
     }
 
-    fn add(&mut self, entry: Entry) -> Result<(), LedgerError> {
+    fn add(&mut self, event: Event) -> Result<(), LedgerError> {
+        let Head { entries: index, link: previous } = self.head;
+        let entry = Entry { index, previous, signer: self.identity.public(), event };
         if let Some(disk) = &mut self.disk {
             let line = file::write(&entry, &entry.sign(&self.identity));
             disk.log.append(line.as_bytes()).map_err(|source| disk.io(source))?;
@@ -397,26 +376,27 @@ impl Ledger {
     ///
     /// # Errors
     /// [`LedgerError`]; the frame must then not leave.
-    pub fn enter(&mut self, frame: &[u8], discloses: Disclosure, left: &Left) -> Result<Entered, LedgerError> {
+    pub fn enter(
+        &mut self,
+        frame: &[u8],
+        discloses: Disclosure,
+        (talk, round): (&Talk, Option<Place>),
+    ) -> Result<Entered, LedgerError> {
         let digest = suite::hash("ledger frame", &[frame]);
-        let answers = discloses == Disclosure::MaskedWords;
         if !self.sent.contains(&digest) {
             self.signs()?;
-            let due = answers.then(|| self.account.due(left).map_err(|_| LedgerError::Unasked)).transpose()?;
-            let round = left.slot.zip(left.cohort);
-            let entry = Entry {
-                slot: round.map(|(slot, _)| slot),
-                cohort: round.map(|(_, cohort)| cohort),
-                answer: due,
-                ..self.entry(left, discloses, frame.len() as u64, digest)
-            };
-            self.add(entry)?;
+            let due = || self.account.due(talk, round.as_ref()).map_err(|_| LedgerError::Unasked);
+            let answer = (discloses == Disclosure::MaskedWords).then(due).transpose()?;
+            let (talk, bytes, data) = (*talk, frame.len() as u64, self.data.name.clone());
+            self.add(Event::Frame(Frame { talk, round, discloses, bytes, digest, data, answer }))?;
             self.sent.insert(digest);
         }
-        if answers {
-            self.take_back(&left.session);
-        }
         Ok(Entered(discloses))
+    }
+
+    /// Whether this frame of the plan is entered: any other one never left.
+    pub fn has_left(&self, frame: &[u8]) -> bool {
+        self.sent.contains(&suite::hash("ledger frame", &[frame]))
     }
 
     /// The head, written and not on disk yet, where there are entries that it does not know of. The steps of [`Ledger::sync`] are taken

@@ -24,11 +24,13 @@ mod policy;
 mod replace;
 mod verdict;
 
-pub use account::{Account, Left, Spent};
-pub use entry::{Answer, Chain, Cost, Damage, Entry, FORM, Head, MAX_NAME, Note, Stated, Table};
+pub use account::{Account, Kind, Spent};
+pub use entry::{
+    Answer, Chain, Cost, Damage, Entry, Event, FORM, Frame, Head, MAX_NAME, Note, Place, Stated, Table, Talk, Totals,
+};
 pub use ledger::{Data, Entered, Ledger, LedgerError, Offer, question_digest};
 pub use log::{Fresh, Log, Old, lock, make_private_folder};
-pub use met::{Met, SetBack, Talk};
+pub use met::{Met, SetBack};
 pub use policy::{Ask, Bound, DEFAULT_MAX_ROWS, DEFAULT_NANO_RHO, Exact, HONEST, Policy, Unit, left_text, rho_text};
 pub use replace::{Access, Folder, Replacement, may_pass, sync_folder};
 pub use verdict::{Gives, Needs, No, PlanFacts, Verdict, Yes, cap_of, judge, name_of, needs};

@@ -17,18 +17,7 @@ use veilsum_proto::{
     suite::Hash,
 };
 
-use crate::entry::Stated;
-
-/// The conversation in which somebody was met.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Talk {
-    /// The plan.
-    pub plan: Hash,
-    /// The session.
-    pub session: Hash,
-    /// The aggregator's run.
-    pub run: Hash,
-}
+use crate::entry::{Stated, Talk};
 
 /// A member states fewer answers than it had given before, or as many with another last one.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -156,6 +145,11 @@ impl Met {
             let stated = self.others.get(&id.0).map_or(&[][..], |other| &other.stated);
             stated.iter().any(|said| said.deck == deck && said.answered == *answered)
         })
+    }
+
+    /// Whether the members of this deck were met ([JRN-2]).
+    pub fn has_deck(&self, session: Hash, (run, deck): (Hash, u32)) -> bool {
+        self.decks.contains_key(&(session, run, deck))
     }
 
     /// Takes what all members of a deck state, whose keys have this digest.

@@ -12,8 +12,8 @@ use veilsum_proto::{
 };
 
 use crate::{
-    account::{Account, Left},
-    entry::{Answer, Table},
+    account::{Account, Kind},
+    entry::{Answer, Place, Table, Talk},
     policy::{Ask, Exact, HONEST, Policy, Unit, left_text, rho_text},
 };
 
@@ -71,6 +71,10 @@ pub enum Gives {
 }
 
 impl Gives {
+    pub(crate) fn is_exact(&self) -> bool {
+        self.price().is_none()
+    }
+
     fn price(&self) -> Option<u64> {
         match self {
             Gives::Noisy { nano_rho, .. } => Some(*nano_rho),
@@ -116,6 +120,9 @@ pub enum Needs {
     /// Exact totals.
     #[error("its totals are exact, and no bound holds for the rows behind them")]
     Exact,
+    /// Exact totals after others with noise.
+    #[error("this account promised something under noise, and exact totals end that promise for good")]
+    EndsPromise,
     /// A set of sites that the account does not name.
     #[error("its totals cover sites that this account does not name yet")]
     Set,
@@ -173,12 +180,20 @@ pub enum No {
     /// The plan was run before.
     #[error("this plan was answered before, and a second run has noise of its own: agree on a new plan")]
     RunBefore,
+    /// An answer left in this round, or a later one.
+    #[error(
+        "this round was answered before, and the journal does not have the answer: it was set back, or taken from elsewhere"
+    )]
+    Answered,
     /// The answers under the plan would spend more than its price.
     #[error("the answers under this plan would spend more than its whole price: a second run has noise of its own")]
     Price,
     /// The policy answers no exact plan.
     #[error("the plan adds no noise, and this site's policy answers none without (exact)")]
     Exact,
+    /// Noise after exact totals.
+    #[error("this account is exact for good: noise hides nothing of rows whose exact totals were given")]
+    AfterExact,
     /// More clusters than a twentieth of the rows.
     #[error("the plan has more clusters than a twentieth of the rows that it is sure of (min_total_rows)")]
     Clusters,
@@ -212,7 +227,8 @@ impl No {
                 Rule::Pol4
             }
             No::Account { .. } | No::AboveCap { .. } | No::RunBefore | No::Price => Rule::Pol8,
-            No::Exact | No::Clusters | No::Fuzzifier | No::NamesCentres => Rule::Pol9,
+            No::Answered => Rule::Jrn2,
+            No::Exact | No::AfterExact | No::Clusters | No::Fuzzifier | No::NamesCentres => Rule::Pol9,
             No::Unagreed(needs) if needs.contains(&Needs::Exact) => Rule::Pol9,
             No::Unagreed(_) => Rule::Pol10,
         }
@@ -270,7 +286,8 @@ pub fn judge(facts: &PlanFacts, policy: &Policy, account: &Account, now: Option<
 pub fn needs(facts: &PlanFacts, policy: &Policy, account: &Account, now: Option<&Table>) -> Vec<Needs> {
     let agreed = account.has_agreed(&facts.plan, now);
     let all = [
-        (Needs::Exact, facts.gives.price().is_none() && !agreed),
+        (Needs::Exact, facts.gives.is_exact() && !agreed),
+        (Needs::EndsPromise, facts.gives.is_exact() && account.kind() == Some(Kind::Noisy)),
         (Needs::Set, !account.names(&facts.set)),
         (Needs::AnySites, (facts.totals, policy.sites) == (Sites::Any, Sites::Same) && !agreed),
         (Needs::Always, policy.ask == Ask::Always && !agreed),
@@ -313,6 +330,7 @@ fn check_plan(facts: &PlanFacts, policy: &Policy, account: &Account) -> Result<(
     }
     let (of_account, of_policy) = (account.bound().unit, policy.unit);
     match facts.gives {
+        Gives::Noisy { .. } if account.kind() == Some(Kind::Exact) => Err(No::AfterExact),
         Gives::Noisy { .. } if of_account != of_policy && account.spent().answers > 0 => {
             Err(No::OtherUnit { account: of_account, policy: of_policy })
         }
@@ -366,9 +384,12 @@ pub(crate) fn decide(
     policy: &Policy,
     account: &mut Account,
     asked: &Asked,
-    left: &Left,
+    (talk, place): (&Talk, Place),
     answer: Answer,
 ) -> Result<Consent, No> {
+    if account.has_answered(talk, &place) {
+        return Err(No::Answered);
+    }
     let needs = needs(facts, policy, account, answer.table.as_ref());
     if !needs.is_empty() {
         return Err(No::Unagreed(needs));
@@ -379,18 +400,16 @@ pub(crate) fn decide(
     if answer.cost.nano_rho.is_some() != price.is_some() {
         return Err(No::Price);
     }
-    if let Some((rho, price)) = answer.cost.nano_rho.zip(price)
-        && !account.repeats(left, &answer)
-    {
-        let (spent, of_plan) = account.spent_beside(left);
+    if let Some((rho, price)) = answer.cost.nano_rho.zip(price) {
+        let (spent, of_plan) = account.spent_beside(talk);
         if of_plan.saturating_add(rho) > price {
             return Err(No::Price);
         }
         check_account(cap_of(policy, account)?, spent, rho)?;
     }
-    let of_plan = account.questions_of(&left.session, &answer.question);
+    let of_plan = account.questions_of(&talk.session, &answer.question);
     let consent = asked.consent(&policy.floor, facts.least, of_plan)?;
-    account.promise(left, answer);
+    account.promise(talk, place, answer);
     Ok(consent)
 }
 

@@ -1,7 +1,7 @@
 //! The journal: what a site must have on disk before bytes leave it (spec section 12).
 //!
 //! The order of outputs is the guarantee. A `Persist` always comes before the `Send` that it protects, so a site that
-//! comes back after a crash either repeats exactly the bytes that it may have sent or abandons that slot.
+//! comes back after a crash repeats exactly the bytes that it may have sent.
 
 use serde::{Deserialize, Serialize};
 use zeroize::{Zeroize, ZeroizeOnDrop, Zeroizing};
@@ -19,8 +19,15 @@ pub(crate) enum Entry {
     Chain { context: Hash, cohort: Option<Vec<u16>>, rounds: u32, opened: Option<Hash> },
     /// A deck is ready for use.
     Deck(DeckRecord),
-    /// A vector was masked; these bytes may have left.
-    Masked { context: Hash, deck: u32, slot: u16, cohort: Vec<u16>, words: u32, digest: Hash, rounds: u32 },
+    /// A vector was masked; this frame with it may have left.
+    Masked {
+        deck: u32,
+        slot: u16,
+        cohort: Vec<u16>,
+        rounds: u32,
+        #[serde(with = "codec::bytes")]
+        frame: Vec<u8>,
+    },
     /// A set of survivors was signed and the seeds towards the others given away.
     Checked { context: Hash, named: Named },
     /// The shares of these survivors' self-masks were given away, for these inputs.
@@ -37,8 +44,8 @@ pub(crate) struct DeckRecord {
     pub(crate) members: Vec<u16>,
     /// The first slot that is not closed; all secrets below are of this slot or later ones.
     pub(crate) first: u16,
-    /// At the site's own place its noise secret.
-    pub(crate) pairs: Vec<Bytes>,
+    /// With every other member.
+    pub(crate) pairs: Vec<(u16, Bytes)>,
     /// For slot `first` and all later slots.
     pub(crate) seeds: Vec<Bytes>,
     /// `held[i][m]`: this site's share of member m's self-mask seed for slot `first` + i.
@@ -69,6 +76,14 @@ impl Record {
     pub fn deck(&self) -> Option<(Hash, u32)> {
         match &self.0 {
             Entry::Deck(deck) => Some((deck.run, deck.index)),
+            _ => None,
+        }
+    }
+
+    /// The answer, if this entry is one.
+    pub fn answer(&self) -> Option<&[u8]> {
+        match &self.0 {
+            Entry::Masked { frame, .. } => Some(frame),
             _ => None,
         }
     }

@@ -288,6 +288,13 @@ impl MaskedFrame {
     }
 }
 
+/// Context, number of masked words and their hash, of a frame with an answer of this side's own.
+pub(crate) fn masked_parts(frame: &[u8]) -> Option<(Hash, usize, Hash)> {
+    let (words, rest) = message_of(frame).get(COMMITMENT..)?.as_chunks::<8>();
+    let whole = kind_of(frame) == Some(Kind::MaskedInput) && rest.is_empty() && !words.is_empty();
+    whole.then(|| Some((context_of(frame)?, words.len(), masked_digest(words.as_flattened()))))?
+}
+
 /// The message of a frame of this side's own.
 pub(crate) fn message_of(frame: &[u8]) -> &[u8] {
     frame.get(START..frame.len().saturating_sub(64)).unwrap_or_default()

@@ -13,7 +13,7 @@ use ctr::{
     Ctr64LE,
     cipher::{KeyIvInit, StreamCipher},
 };
-use rand_core::{Rng, TryCryptoRng, TryRng};
+use rand_core::{CryptoRng, Rng, TryCryptoRng, TryRng};
 use zeroize::Zeroizing;
 
 use crate::{error::Error, fixed, rule::Rule, suite::Secret};
@@ -113,14 +113,14 @@ fn below(n: u128, rng: &mut impl Rng) -> u128 {
     }
 }
 
-/// What the noise of one answer is drawn with, from [`crate::site::Site::noise_key`]. A retry of a round, or the round
-/// restored after a crash, draws the same, so that nothing averages out. Every other round draws independently, so that no
-/// site's noise cancels in the difference of two totals, and what both say adds up ([NOI-2]).
+/// What the noise of one answer is drawn with ([NOI-2]): fresh for every answer that is computed, and kept nowhere. One answer
+/// leaves in one question, in the same bytes for ever ([RND-7]), so nothing averages out.
 pub struct Key(Secret);
 
 impl Key {
-    pub(crate) fn new(key: Secret) -> Key {
-        Key(key)
+    /// Fresh.
+    pub fn random(rng: &mut dyn CryptoRng) -> Key {
+        Key(Secret::random(rng))
     }
 
     /// Of bytes that serve one answer only, for rehearsals and tests.

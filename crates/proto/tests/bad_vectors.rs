@@ -18,7 +18,7 @@ A rule of what a number or a name is: other bytes are another name, and good vec
     MSK-1 crates/proto/tests/vectors.rs secrets_beside_the_sessions
     MSK-3 crates/proto/tests/vectors.rs enc_4_masks_and_totals
     OPN-1 crates/proto/tests/vectors.rs opn_1_commitments
-    NOI-2 crates/proto/tests/forward_secrecy.rs noi_2_noise_belongs_to_one_round_and_not_to_the_identity
+    NOI-2 tests/hostile_plans.rs noi_2_noise_is_new_in_every_session_of_a_plan
     NOI-4 tests/noise.rs as_the_second_implementation_has_it
     QRY-1 crates/cluster/src/scale.rs indicators_have_a_length_of_their_own
     QRY-2 crates/cluster/src/transform.rs a_transform_outside_its_domain_is_refused
@@ -39,12 +39,13 @@ What a party does by itself or leaves undone, and in which order: the frame that
     KEX-11 crates/proto/tests/aggregator_waits.rs kex_11_set_ups_begin_anew_a_limited_number_of_times
     KEX-12 crates/proto/tests/aggregator_waits.rs kex_12_a_deck_that_is_ready_early_waits
     RND-8 crates/proto/tests/forward_secrecy.rs all_journals_together_do_not_open_a_closed_slot
-    MSK-4 crates/proto/tests/exact_totals.rs msk_4_a_site_whose_rows_changed_between_crash_and_return_sends_nothing
+    MSK-4 crates/proto/tests/exact_totals.rs msk_4_a_site_whose_rows_changed_between_crash_and_return_sends_the_same_bytes
     UNM-1 crates/proto/tests/which_sites.rs unm_1_the_intermediary_shows_a_certificate_in_every_round
     LED-4 crates/door/src/ledger/tests.rs a_disk_that_fails_lets_nothing_leave
-    LED-7 crates/door/src/ledger/tests.rs a_slot_has_one_draw_of_noise
+    LED-7 crates/door/src/ledger/tests.rs led_7_a_promise_is_for_one_frame
     LED-10 tests/layering.rs led_10_one_type_leaves_and_each_way_to_make_it_has_one_place
     JRN-1 crates/proto/tests/known_attacks/cohorts_and_shares.rs jrn_1_a_site_set_back_answers_twice
+    JRN-3 crates/proto/tests/forward_secrecy.rs jrn_3_a_restart_sends_the_same_bytes_or_none_were_sent
     JRN-4 crates/proto/tests/known_attacks/outsiders_and_floors.rs jrn_4_drift_and_memory_over_hundreds_of_rounds
     JRN-5 crates/proto/tests/crashed_aggregator.rs a_journal_that_cannot_be
     JOI-1 tests/joining.rs three_sites_join_by_a_line_each_and_run

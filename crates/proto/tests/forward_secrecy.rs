@@ -1,16 +1,14 @@
-//! What is left of a slot once it is closed: nothing from which its keys come ([RND-8], [MSK-1], [JRN-4], [NOI-2]).
+//! What is left of a slot once it is closed: nothing from which its keys come ([RND-8], [MSK-1], [JRN-4]).
 //!
 //! An attacker who takes a site's journal has all that the site could compute. He is played here with the core's own
 //! derivations: from every secret of the journal, by every step forward, he looks for the keys of the closed slots.
 
 use std::collections::BTreeSet;
 
-use rand_core::Rng;
 use veilsum_proto::{
     Rule,
     message::Kind,
-    noise::{Key, Stream},
-    site::{Input, Output, Site},
+    site::{Input, Output},
     suite::Hash,
     vectors_api as api,
 };
@@ -24,14 +22,10 @@ const SLOTS: u16 = 4;
 /// All keys of one round at one site: what a journal of that slot gives away, and one of a later slot must not.
 fn keys(secrets: &Secrets, me: u16, slot: u16, context: &Hash) -> BTreeSet<Bytes> {
     let mut keys: BTreeSet<Bytes> = secrets.masks(me, slot, context, &everybody(SITES)).iter().map(|m| m.0).collect();
-    keys.insert(noise(secrets, me, slot, context));
-    keys.extend(everybody(SITES).iter().flat_map(|m| [secrets.pair_in(*m, slot), secrets.share(*m, slot)]));
+    keys.extend(secrets.pairs.iter().map(|(other, _)| secrets.pair_in(*other, slot)));
+    keys.extend(everybody(SITES).iter().map(|m| secrets.share(*m, slot)));
     keys.insert(secrets.seeds[usize::from(slot - secrets.first)]);
     keys
-}
-
-fn noise(secrets: &Secrets, me: u16, slot: u16, context: &Hash) -> Bytes {
-    api::expand(&secrets.pair_in(me, slot), "noise", &[&context.0])
 }
 
 /// All that follows from these secrets in the rounds of these contexts, whatever slot they are tried in.
@@ -42,35 +36,21 @@ fn reachable(secrets: &Secrets, contexts: &[Hash]) -> BTreeSet<Bytes> {
         all.insert(*seed);
         all.extend(contexts.iter().map(|context| api::self_mask_key(seed, context)));
     }
-    for pair in &secrets.pairs {
+    for (_, pair) in &secrets.pairs {
         let mut pair = *pair;
         for _ in 0..=SLOTS {
             all.insert(pair);
-            for context in contexts {
-                all.extend(["round seed", "noise"].map(|label| api::expand(&pair, label, &[&context.0])));
-            }
+            all.extend(contexts.iter().map(|context| api::expand(&pair, "round seed", &[&context.0])));
             pair = api::next_slot(&pair);
         }
     }
     all
 }
 
-fn words(key: &Key) -> [u64; 4] {
-    let mut stream = Stream::new(key);
-    [(); 4].map(|()| stream.next_u64())
-}
-
-/// Puts a question to a site and gives the key of its noise before it answers, and what it sends.
-fn answered(hub: &mut Hub, site: u16, frame: &[u8]) -> ([u64; 4], Parts) {
-    hub.answers = false;
-    hub.tell(site, frame).expect("an honest question");
-    let place = usize::from(site);
-    let noise = words(&hub.sites[place].noise_key().expect("the question is open"));
-    let nth = hub.asked[place].len() - 1;
-    let sent = hub.answer(site, nth).expect("an answer");
-    assert!(hub.sites[place].noise_key().is_none(), "no noise is drawn after the answer");
-    hub.answers = true;
-    (noise, sent.into_iter().next().expect("its vector"))
+/// Puts a question to a site and gives what it sends.
+fn answered(hub: &mut Hub, site: u16, frame: &[u8]) -> Parts {
+    let sent = hub.tell(site, frame).expect("an honest question");
+    sent.into_iter().next().expect("its vector")
 }
 
 #[test]
@@ -101,7 +81,7 @@ fn a_journal_gives_the_keys_of_its_slot_and_none_of_the_slots_before() {
             }
             // The search finds what is there: all keys of the current slot.
             let current = keys(before, *me, slot, &previous);
-            assert!(current.is_subset(&stolen) && current.len() == 2 + 3 * SITES);
+            assert!(current.is_subset(&stolen) && current.len() == 3 * SITES);
             assert!(!keys(before, *me, 0, &contexts[0]).is_disjoint(&reachable(before, &contexts)));
         }
     }
@@ -154,31 +134,34 @@ fn slots_may_be_skipped_and_stay_closed() {
     assert_eq!(Secrets::of(&hub, 0, 0).first, 2);
 }
 
-/// [NOI-2], [RND-7], [JRN-3]: a process that comes back in the middle of a slot draws the same noise and sends the same bytes.
+/// [RND-7], [JRN-3]: a process that comes back in the middle of a slot, in any stage of it, sends the same bytes and asks nobody for
+/// another answer. One that comes back without an answer asks for one, and what it masks is another one's.
 #[test]
-fn a_restart_in_the_middle_of_a_slot_gives_the_same_noise_and_the_same_bytes() {
+fn jrn_3_a_restart_sends_the_same_bytes_or_none_were_sent() {
     let (mut hub, deck, round, _) = started(SITES, 404);
     let all = everybody(SITES);
     let frame = hub.survivors(&round, &all);
     all.iter().for_each(|s| assert!(hub.reply(*s, &frame).is_ok()));
     let ask = hub.question(&deck, 1, &all, round.context, b"second");
     let (_, question) = hub.ask_frame(&deck, &ask);
-    // Before its answer is on disk, and after.
     let before = hub.journals[0].clone();
     let first = answered(&mut hub, 0, &question);
-    let masked = hub.journals[0].clone();
-    for journal in [before, masked.clone()] {
-        hub.journals[0] = journal;
-        hub.restart(0).expect("its journal");
-        assert_eq!(answered(&mut hub, 0, &question), first);
-        assert!(hub.journals[0] == masked);
-    }
+    let (masked, computed) = (hub.journals[0].clone(), hub.asked[0].len());
+    hub.restart(0).expect("its journal");
+    assert!(answered(&mut hub, 0, &question) == first && hub.journals[0] == masked);
     let mut round = hub.ask(&deck, &ask, &[1, 2, 3]).expect("the others");
-    round.inputs.insert(0, first.1.proof);
+    round.inputs.insert(0, first.proof);
     let frame = hub.survivors(&round, &all);
     let shares = hub.reply(0, &frame).expect("its shares").rest;
     hub.restart(0).expect("its journal");
     assert_eq!(hub.reply(0, &frame).expect("its shares again").rest, shares);
+    assert!(answered(&mut hub, 0, &question) == first, "also after its shares have left");
+    assert_eq!(hub.asked[0].len(), computed, "the answer was computed once");
+    // It ended before the answer was on disk, so nothing had left.
+    hub.journals[0] = before;
+    hub.restart(0).expect("its journal");
+    assert_eq!(answered(&mut hub, 0, &question).kind, Kind::MaskedInput);
+    assert_eq!(hub.asked[0].len(), computed + 1);
 }
 
 /// A refusal closes the slots before as an answer does.
@@ -200,56 +183,6 @@ fn a_refusal_takes_closed_slots_off_the_disk() {
     let back = hub.question(&deck, 0, &all, round.context, b"again");
     let (_, closed) = hub.ask_frame(&deck, &back);
     refuses(&mut hub, 0, &closed, Rule::Rnd2);
-    assert_eq!(answered(&mut hub, 0, &frame).1.kind, Kind::MaskedInput);
-}
-
-/// [NOI-2]: noise repeats in one round only. It differs between rounds, slots, decks and sites, and the identity's seed says
-/// nothing of it.
-#[test]
-fn noi_2_noise_belongs_to_one_round_and_not_to_the_identity() {
-    let mut seen = BTreeSet::new();
-    let mut count = 0;
-    // Two worlds with the same identities, and other randomness of the decks.
-    for world in 0..2 {
-        let mut hub = Hub::new(SITES, 406, |_| {});
-        (0..world).for_each(|_| _ = hub.rng.next_u64());
-        let all = everybody(SITES);
-        let mut previous = Hash::default();
-        for index in 0..2 {
-            let deck = hub.deck(index, SLOTS, &all);
-            for slot in 0..2 {
-                let ask = hub.question(&deck, slot, &all, previous, b"the same");
-                let (context, frame) = hub.ask_frame(&deck, &ask);
-                previous = context;
-                for site in &all {
-                    let fresh = Secrets::of(&hub, *site, index);
-                    let (noise_words, _) = answered(&mut hub, *site, &frame);
-                    assert_eq!(noise_words, words(&Key::from_bytes(noise(&fresh, *site, slot, &context))));
-                    seen.insert(noise_words);
-                    count += 1;
-                }
-            }
-        }
-    }
-    assert_eq!((seen.len(), count), (count, 2 * 2 * 2 * SITES));
-}
-
-/// Two questions in one slot, of which a site that came back without an answer sees the second: other noise.
-#[test]
-fn noise_is_bound_to_the_question() {
-    let mut hub = Hub::new(SITES, 407, |_| {});
-    let all = everybody(SITES);
-    let deck = hub.deck(0, SLOTS, &all);
-    let keys: Vec<[u64; 4]> = [b"one", b"two"]
-        .iter()
-        .map(|query| {
-            let ask = hub.question(&deck, 0, &all, Hash::default(), *query);
-            let (_, frame) = hub.ask_frame(&deck, &ask);
-            let mut site = Site::restore(hub.kit.site(0), hub.journals[0].clone()).unwrap();
-            assert!(site.noise_key().is_none(), "no question is open");
-            site.handle(Input::Message(&frame), &mut hub.rng).unwrap();
-            words(&site.noise_key().expect("a question is open"))
-        })
-        .collect();
-    assert_ne!(keys[0], keys[1]);
+    hub.answers = true;
+    assert_eq!(answered(&mut hub, 0, &frame).kind, Kind::MaskedInput);
 }

@@ -27,8 +27,8 @@ pub struct Secrets {
     pub threshold: u16,
     pub members: Vec<u16>,
     pub first: u16,
-    /// At the site's own place its noise secret.
-    pub pairs: Vec<[u8; 32]>,
+    /// With every other member.
+    pub pairs: Vec<(u16, [u8; 32])>,
     pub seeds: Vec<[u8; 32]>,
     pub held: Vec<Vec<[u8; 32]>>,
     pub slot_commitments: Vec<Hash>,
@@ -60,7 +60,7 @@ impl Secrets {
     }
 
     pub fn pair(&self, other: u16) -> [u8; 32] {
-        self.pairs[self.place(other)]
+        self.pairs.iter().find(|(member, _)| *member == other).expect("another member").1
     }
 
     /// The share this site holds of `owner`'s self-mask seed.
@@ -126,8 +126,9 @@ impl Ledger {
                 let slot = slot_of(context);
                 for (_, seed) in seeds {
                     let secrets = Secrets::among(journal, slot.0);
-                    let of = secrets.members.iter().find(|m| secrets.round_seed(**m, slot.1, &context) == seed);
-                    self.seeds.insert((slot, *of.expect("a seed of this round")));
+                    let mut of = secrets.pairs.iter().map(|(other, _)| *other);
+                    let of = of.find(|other| secrets.round_seed(*other, slot.1, &context) == seed);
+                    self.seeds.insert((slot, of.expect("a seed of this round")));
                 }
             }
             Kind::Unmask => {

@@ -38,20 +38,12 @@ fn memory() -> Ledger {
 const PLAN: Hash = Hash([1; 32]);
 const RUN: Hash = Hash([3; 32]);
 
-fn left(round: u16, cohort: u8) -> Left {
-    Left {
-        plan: PLAN,
-        session: Hash([2; 32]),
-        run: RUN,
-        slot: Some((0, round)),
-        cohort: Some(Hash([cohort; 32])),
-        context: Hash([round as u8; 32]),
-    }
-}
-
+const TALK: Talk = Talk { plan: PLAN, session: Hash([2; 32]), run: RUN };
 /// Somebody else's conversation, which has promised nothing.
-fn other() -> Left {
-    Left { session: Hash::default(), ..left(0, 9) }
+const OTHER: Talk = Talk { session: Hash([77; 32]), ..TALK };
+
+fn place(slot: u16, cohort: u8) -> Place {
+    Place { deck: 0, slot, cohort: Hash([cohort; 32]) }
 }
 
 fn answer(question: u16) -> Answer {
@@ -71,22 +63,32 @@ fn noised(question: u16, nano_rho: u64) -> Answer {
 
 impl Ledger {
     /// Enters a frame, and brings an answer to the disk.
-    fn record(&mut self, frame: &[u8], discloses: Disclosure, left: &Left) -> Result<(), LedgerError> {
-        self.enter(frame, discloses, left)?;
+    fn record(&mut self, frame: &[u8], discloses: Disclosure, round: Option<Place>) -> Result<(), LedgerError> {
+        self.record_in(&TALK, frame, discloses, round)
+    }
+
+    fn record_in(
+        &mut self,
+        talk: &Talk,
+        frame: &[u8],
+        discloses: Disclosure,
+        round: Option<Place>,
+    ) -> Result<(), LedgerError> {
+        self.enter(frame, discloses, (talk, round))?;
         if discloses == Disclosure::MaskedWords { self.sync() } else { Ok(()) }
     }
 }
 
-fn promise(ledger: &mut Ledger, left: &Left, answer: Answer) {
-    ledger.account.promise(left, answer);
+fn promise(ledger: &mut Ledger, place: Place, answer: Answer) {
+    ledger.account.promise(&TALK, place, answer);
 }
 
 /// One round: the answer, then the shares for the total over `survivors`.
 fn round(ledger: &mut Ledger, number: u16, survivors: u8) -> Result<(), LedgerError> {
-    let asked = left(number, 9);
-    promise(ledger, &asked, answer(number));
-    ledger.record(&[number as u8; 100], Disclosure::MaskedWords, &asked)?;
-    ledger.record(&[number as u8; 50], Disclosure::SelfMaskShares, &left(number, survivors))
+    let asked = place(number, 9);
+    promise(ledger, asked, answer(number));
+    ledger.record(&[number as u8; 100], Disclosure::MaskedWords, Some(asked))?;
+    ledger.record(&[number as u8; 50], Disclosure::SelfMaskShares, Some(place(number, survivors)))
 }
 
 struct Site {
@@ -147,18 +149,18 @@ fn drafts_of_dead_processes_are_taken_away() {
 fn what_left_is_there_again_and_the_same_frame_is_free() {
     let site = Site::new("ledger");
     let mut ledger = site.open().unwrap();
-    ledger.record(b"keys", Disclosure::PublicKeys, &Left { slot: None, cohort: None, ..left(0, 9) }).unwrap();
+    ledger.record(b"keys", Disclosure::PublicKeys, None).unwrap();
     for number in 1..=3 {
         round(&mut ledger, number, 9).unwrap();
     }
     let (head, spent) = (ledger.head(), ledger.account().spent());
     assert_eq!((head.entries, spent), (8, Spent { answers: 3, scalars: 27, nano_rho: 0 }));
     // The same frame again, as after a lost connection: it leaves, and nothing is new.
-    ledger.record(&[2; 100], Disclosure::MaskedWords, &left(2, 9)).unwrap();
+    ledger.record(&[2; 100], Disclosure::MaskedWords, Some(place(2, 9))).unwrap();
     assert_eq!((ledger.head(), ledger.account().spent()), (head, spent));
     // The same question in another slot counts again.
-    promise(&mut ledger, &left(40, 9), answer(2));
-    ledger.record(b"another frame", Disclosure::MaskedWords, &left(40, 9)).unwrap();
+    promise(&mut ledger, place(40, 9), answer(2));
+    ledger.record(b"another frame", Disclosure::MaskedWords, Some(place(40, 9))).unwrap();
     assert_eq!((ledger.head().entries, ledger.account().spent().answers), (9, 4));
     drop(ledger);
     for path in [site.file(), site.head()] {
@@ -176,55 +178,45 @@ fn what_left_is_there_again_and_the_same_frame_is_free() {
     );
 }
 
-/// [LED-7]: an answer with noise is sent once more in its own slot with the same words, or not at all.
+/// [LED-7]: what is promised leaves in one frame; the same frame again is free, and another one does not leave.
 #[test]
-fn a_slot_has_one_draw_of_noise() {
-    let mut ledger = memory();
-    let noised = noised(1, 7);
+fn led_7_a_promise_is_for_one_frame() {
+    let site = Site::new("once");
+    let mut ledger = site.open().unwrap();
     let spent = |ledger: &Ledger| (ledger.account().spent().nano_rho, ledger.account().rho_of(&PLAN));
+    let words =
+        |ledger: &mut Ledger, frame: &[u8], slot| ledger.record(frame, Disclosure::MaskedWords, Some(place(slot, 9)));
+    promise(&mut ledger, place(1, 9), noised(1, 7));
     for _ in 0..2 {
-        assert_eq!(ledger.account().repeats(&left(1, 9), &noised), ledger.head().entries > 1);
-        promise(&mut ledger, &left(1, 9), noised.clone());
-        ledger.record(b"words", Disclosure::MaskedWords, &left(1, 9)).unwrap();
+        words(&mut ledger, b"words", 1).unwrap();
         assert_eq!((ledger.head().entries, spent(&ledger)), (2, (7, 7)));
     }
-    promise(&mut ledger, &left(1, 9), noised.clone());
-    let others = ledger.record(b"other words", Disclosure::MaskedWords, &left(1, 9));
-    assert!(matches!(others, Err(LedgerError::Unasked)));
-    // In the next slot, or in another run, it is another draw.
-    for next in [left(2, 9), Left { run: Hash([44; 32]), ..left(1, 9) }] {
-        assert!(!ledger.account().repeats(&next, &noised));
-    }
-    promise(&mut ledger, &left(2, 9), noised);
-    assert_eq!(ledger.account().spent_beside(&other()), (14, 14), "promised to somebody else");
-    ledger.record(b"other words", Disclosure::MaskedWords, &left(2, 9)).unwrap();
-    assert_eq!(spent(&ledger), (14, 14));
-}
-
-/// [LED-7]: an exact answer once more in its slot, from other rows or of other sites, is no repetition.
-#[test]
-fn rows_and_draws_belong_to_an_answer() {
-    let mut ledger = memory();
-    promise(&mut ledger, &left(1, 9), answer(1));
-    ledger.record(b"words", Disclosure::MaskedWords, &left(1, 9)).unwrap();
-    let rows = Answer { table: Some(table(6)), ..answer(1) };
-    let draw = Answer { drawn: Some(Hash([1; 32])), ..answer(1) };
-    let repeats = |answer: &Answer| ledger.account().repeats(&left(1, 9), answer);
-    assert!(repeats(&answer(1)) && !repeats(&rows) && !repeats(&draw));
+    assert!(ledger.has_left(b"words") && !ledger.has_left(b"other words"));
+    assert!(matches!(words(&mut ledger, b"other words", 1), Err(LedgerError::Unasked)));
+    promise(&mut ledger, place(2, 9), noised(2, 5));
+    assert_eq!(ledger.account().spent_beside(&OTHER), (12, 12), "promised to somebody else");
+    words(&mut ledger, b"other words", 2).unwrap();
+    drop(ledger);
+    let ledger = site.open().unwrap();
+    assert_eq!(spent(&ledger), (12, 12));
+    assert!(ledger.has_left(b"words") && ledger.account().has_answered(&TALK, &place(2, 9)));
+    assert!(
+        !ledger.account().has_answered(&TALK, &place(3, 9)) && !ledger.account().has_answered(&OTHER, &place(1, 9))
+    );
 }
 
 /// [LED-7]: both conversations of a site draw on one account, before either answer has left.
 #[test]
 fn what_is_promised_counts() {
     let mut ledger = memory();
-    let other = Left { session: Hash([20; 32]), ..left(1, 9) };
-    promise(&mut ledger, &left(1, 9), noised(1, 9));
-    assert_eq!(ledger.account().spent_beside(&other), (9, 9));
-    assert_eq!(ledger.account().spent_beside(&left(1, 9)), (0, 0), "its own question is the one that is decided");
+    promise(&mut ledger, place(1, 9), noised(1, 9));
+    assert_eq!(ledger.account().spent_beside(&OTHER), (9, 9));
+    assert_eq!(ledger.account().spent_beside(&TALK), (0, 0), "its own question is the one that is decided");
     // An answer that nobody agreed to, or to another question than was agreed to, does not leave.
-    let stray = ledger.record(b"words", Disclosure::MaskedWords, &left(2, 9));
-    assert!(matches!(stray, Err(LedgerError::Unasked)));
-    assert!(matches!(ledger.record(b"words", Disclosure::MaskedWords, &other), Err(LedgerError::Unasked)));
+    for (talk, round) in [(TALK, Some(place(2, 9))), (TALK, None), (OTHER, Some(place(1, 9)))] {
+        let stray = ledger.record_in(&talk, b"words", Disclosure::MaskedWords, round);
+        assert!(matches!(stray, Err(LedgerError::Unasked)));
+    }
     assert_eq!(ledger.head().entries, 1);
 }
 
@@ -279,7 +271,7 @@ fn a_changed_byte_is_found_and_the_entry_named() {
     Ledger::take_over(&state, identity(2)).unwrap();
     Ledger::take_over(&state, identity(2)).unwrap();
     let notes = |mut ledger: Ledger| {
-        ledger.note(Note::Sites(Hash([9; 32])), &Left::default()).unwrap();
+        ledger.note(Note::Sites(Hash([9; 32]))).unwrap();
         ledger.head().entries - entries
     };
     let other = || Ledger::open(&state, identity(2), data("rows", 5), Some(PLAN)).unwrap();
@@ -347,7 +339,7 @@ fn a_torn_end_is_mended_where_nothing_left() {
     assert_eq!(fs::read(site.file()).unwrap(), whole);
     // An entry behind the head: written, and the process ended before the head was.
     let mut ledger = site.open().unwrap();
-    ledger.record(b"keys", Disclosure::PublicKeys, &Left { slot: None, cohort: None, ..left(0, 9) }).unwrap();
+    ledger.record(b"keys", Disclosure::PublicKeys, None).unwrap();
     drop(ledger);
     assert_eq!(site.open().unwrap().head().entries, 4);
 }
@@ -364,15 +356,15 @@ fn a_disk_that_fails_lets_nothing_leave() {
     assert_eq!(ledger.head().entries, 3);
     // Room again: still nothing, because a part of the line may stand there.
     ledger.disk.as_mut().unwrap().log.file = good;
-    let keys = ledger.record(b"keys", Disclosure::PublicKeys, &Left { slot: None, cohort: None, ..left(0, 9) });
+    let keys = ledger.record(b"keys", Disclosure::PublicKeys, None);
     assert!(matches!(keys, Err(LedgerError::Io { .. })));
     drop(ledger);
     assert_eq!(site.open().unwrap().head().entries, 3);
     // A head that cannot be written.
     let mut ledger = site.open().unwrap();
     ledger.disk.as_mut().unwrap().head_path = site.folder.0.join("missing").join(HEAD);
-    promise(&mut ledger, &left(3, 9), answer(3));
-    let words = ledger.record(b"words", Disclosure::MaskedWords, &left(3, 9));
+    promise(&mut ledger, place(3, 9), answer(3));
+    let words = ledger.record(b"words", Disclosure::MaskedWords, Some(place(3, 9)));
     assert!(matches!(words, Err(LedgerError::Io { .. })));
 }
 
@@ -453,8 +445,10 @@ fn pol_9_an_agreement_is_for_one_plan_and_one_table() {
     let site = Site::new("agreed");
     let mut ledger = site.open().unwrap();
     let agreed = |ledger: &Ledger, plan: Hash, now: u8| ledger.account().has_agreed(&plan, Some(&table(now)));
-    let at = Left::of_plan;
-    ledger.note(Note::Agreed(Some(table(5))), &at(PLAN)).unwrap();
+    let agrees = |ledger: &mut Ledger, plan, table: Option<u8>| {
+        ledger.note(Note::Agreed { plan, totals: Totals::Exact(table.map(self::table)) }).unwrap();
+    };
+    agrees(&mut ledger, PLAN, Some(5));
     assert!(agreed(&ledger, PLAN, 5) && !agreed(&ledger, Hash([77; 32]), 5));
     assert!(!agreed(&ledger, PLAN, 6), "what came between would be the difference of two totals");
     assert!(ledger.account().has_agreed(&PLAN, None), "who does not know the rows does not ask for another");
@@ -462,14 +456,15 @@ fn pol_9_an_agreement_is_for_one_plan_and_one_table() {
     drop(ledger);
     let mut ledger = site.open().unwrap();
     assert!(agreed(&ledger, PLAN, 5) && ledger.account().tables().is_empty());
-    promise(&mut ledger, &left(1, 9), answer(1));
-    ledger.record(b"words", Disclosure::MaskedWords, &left(1, 9)).unwrap();
-    ledger.note(Note::Agreed(Some(table(6))), &at(PLAN)).unwrap();
-    promise(&mut ledger, &left(2, 9), Answer { table: Some(table(6)), ..answer(2) });
-    ledger.record(b"other words", Disclosure::MaskedWords, &left(2, 9)).unwrap();
+    promise(&mut ledger, place(1, 9), answer(1));
+    ledger.record(b"words", Disclosure::MaskedWords, Some(place(1, 9))).unwrap();
+    agrees(&mut ledger, PLAN, None);
+    assert!(agreed(&ledger, PLAN, 6), "whichever answers first");
+    promise(&mut ledger, place(2, 9), Answer { table: Some(table(6)), ..answer(2) });
+    ledger.record(b"other words", Disclosure::MaskedWords, Some(place(2, 9))).unwrap();
     assert!(!agreed(&ledger, PLAN, 5) && agreed(&ledger, PLAN, 6));
-    // Without noise alone the table counts.
-    ledger.note(Note::Agreed(None), &at(Hash([77; 32]))).unwrap();
+    // With noise no table counts.
+    ledger.note(Note::Agreed { plan: Hash([77; 32]), totals: Totals::Noisy }).unwrap();
     assert!(agreed(&ledger, Hash([77; 32]), 5));
     assert_eq!(ledger.account().tables(), [(PLAN, table(5)), (PLAN, table(6))]);
 }
@@ -496,12 +491,11 @@ fn pol_10_a_set_of_sites_is_named_for_good() {
 #[test]
 fn pol_8_runs_that_have_begun_count_whole() {
     let mut ledger = memory();
-    let at = Left::of_plan(PLAN);
     let beside = |ledger: &Ledger, plan: Hash| ledger.account().committed(Some(&plan));
-    ledger.note(Note::Begun(100), &at).unwrap();
+    ledger.note(Note::Begun { plan: PLAN, nano_rho: 100 }).unwrap();
     assert_eq!((beside(&ledger, Hash([99; 32])), beside(&ledger, PLAN)), (100, 0), "its own");
-    promise(&mut ledger, &left(1, 9), noised(1, 30));
-    ledger.record(b"words", Disclosure::MaskedWords, &left(1, 9)).unwrap();
+    promise(&mut ledger, place(1, 9), noised(1, 30));
+    ledger.record(b"words", Disclosure::MaskedWords, Some(place(1, 9))).unwrap();
     assert_eq!(beside(&ledger, Hash([99; 32])), 100, "what it has spent is among it");
     ledger.end_run(&PLAN).unwrap();
     assert_eq!(beside(&ledger, Hash([99; 32])), 30);
@@ -517,7 +511,8 @@ fn pol_8_the_first_entry_says_what_the_account_promises() {
     ledger.accept(Hash([9; 32])).unwrap();
     let notes = |ledger: Ledger| {
         drop(ledger);
-        site.check(None).unwrap().entries.into_iter().filter_map(|entry| entry.note).collect::<Vec<_>>()
+        let note = |entry: Entry| if let Event::Note(note) = entry.event { Some(note) } else { None };
+        site.check(None).unwrap().entries.into_iter().filter_map(note).collect::<Vec<_>>()
     };
     let first = vec![Note::Account(Bound::default()), Note::Sites(Hash([9; 32]))];
     assert_eq!(notes(ledger), first);
@@ -544,5 +539,5 @@ fn pol_8_the_first_entry_says_what_the_account_promises() {
     let policy = Policy { unit: Unit::Person(3), ..Policy::default() };
     assert!(matches!(ledger.begin_run(&facts, &policy).unwrap(), Verdict::Yes(_)));
     let of_persons = Bound { unit: Unit::Person(3), ..raised };
-    assert_eq!(notes(ledger)[3..], [Note::Account(of_persons), Note::Begun(5)]);
+    assert_eq!(notes(ledger)[3..], [Note::Account(of_persons), Note::Begun { plan: PLAN, nano_rho: 5 }]);
 }

@@ -4,7 +4,7 @@ use veilsum_testkit::vectors::{cases, number};
 
 use super::*;
 use crate::{
-    entry::{Cost, Entry, Note},
+    entry::{Cost, Entry, Event, Frame, Note, Totals},
     policy::{Bound, DEFAULT_NANO_RHO},
 };
 
@@ -33,24 +33,25 @@ fn exact() -> PlanFacts {
     PlanFacts { gives, ..noisy(0) }
 }
 
-fn entry(plan: Hash, note: Option<Note>, answer: Option<Answer>) -> Entry {
-    let round = answer.is_some();
-    Entry {
-        index: 0,
-        previous: Hash([0; 32]),
-        signer: veilsum_proto::identity::PublicKey([0; 32]),
-        plan,
-        session: Hash([8; 32]),
-        run: Hash([0; 32]),
-        slot: round.then_some((0, 0)),
-        cohort: round.then_some(SET),
-        discloses: if round { Disclosure::MaskedWords } else { Disclosure::Nothing },
-        bytes: 0,
-        digest: Hash([0; 32]),
-        data: "rows".into(),
-        note,
-        answer,
-    }
+fn taken(account: &mut Account, event: Event) {
+    let (zeros, signer) = (Hash([0; 32]), veilsum_proto::identity::PublicKey([0; 32]));
+    account.take(&Entry { index: 0, previous: zeros, signer, event });
+}
+
+fn noted(account: &mut Account, note: Note) {
+    taken(account, Event::Note(note));
+}
+
+const PLACE: Place = Place { deck: 0, slot: 1, cohort: SET };
+
+fn talk(plan: Hash) -> Talk {
+    Talk { plan, session: Hash([8; 32]), run: Hash([3; 32]) }
+}
+
+fn answered(account: &mut Account, (talk, place): (Talk, Place), answer: Answer) {
+    let (discloses, data) = (Disclosure::MaskedWords, "rows".into());
+    let frame = Frame { talk, round: Some(place), discloses, bytes: 1, digest: SET, data, answer: Some(answer) };
+    taken(account, Event::Frame(frame));
 }
 
 fn answer(nano_rho: Option<u64>) -> Answer {
@@ -62,9 +63,9 @@ fn answer(nano_rho: Option<u64>) -> Answer {
 /// An account whose operator accepted the sites, and which spent so much under other plans.
 fn account(spent: u64) -> Account {
     let mut account = Account::default();
-    account.take(&entry(PLAN, Some(Note::Sites(SET)), None));
+    noted(&mut account, Note::Sites(SET));
     if spent > 0 {
-        account.take(&entry(Hash([7; 32]), None, Some(answer(Some(spent)))));
+        answered(&mut account, (talk(Hash([7; 32])), PLACE), answer(Some(spent)));
     }
     account
 }
@@ -81,7 +82,7 @@ fn pol_4_to_10_every_no_has_a_cause() {
     };
     let floor = |floor: Floor| Policy { floor, ..policy() };
     let big = DEFAULT_NANO_RHO;
-    let table: [(PlanFacts, Policy, u64, Result<u64, No>); 19] = [
+    let table: [(PlanFacts, Policy, u64, Result<u64, No>); 20] = [
         (noisy(5), policy(), 0, Ok(big - 5)),
         (noisy(big), policy(), 0, Ok(0)),
         (noisy(5), policy(), big - 5, Ok(0)),
@@ -115,7 +116,8 @@ fn pol_4_to_10_every_no_has_a_cause() {
         (of_exact(6, None, false), policy(), 0, Err(No::Clusters)),
         (of_exact(5, Some(1_099), false), policy(), 0, Err(No::Fuzzifier)),
         (of_exact(5, Some(1_100), true), policy(), 0, Err(No::NamesCentres)),
-        (exact(), policy(), u64::MAX, Err(No::Unagreed(vec![Needs::Exact]))),
+        (exact(), policy(), 0, Err(No::Unagreed(vec![Needs::Exact]))),
+        (exact(), policy(), u64::MAX, Err(No::Unagreed(vec![Needs::Exact, Needs::EndsPromise]))),
     ];
     for (i, (facts, policy, spent, expected)) in table.into_iter().enumerate() {
         let found = judge(&facts, &policy, &account(spent), None).yes().map(|yes| yes.left);
@@ -140,17 +142,10 @@ fn pol_8_a_question_is_within_price_and_cap() {
         rounds: 1,
         sites: 5,
     };
-    let left = Left {
-        plan: PLAN,
-        session: Hash([5; 32]),
-        run: asked.run,
-        slot: Some(asked.slot),
-        cohort: Some(SET),
-        context: asked.context,
-    };
+    let at = (&Talk { session: Hash([5; 32]), ..talk(PLAN) }, PLACE);
     let policy = Policy { nano_rho: Some(100), ..Policy::default() };
     let no = |facts: &PlanFacts, rho, mut account: Account| {
-        decide(facts, &policy, &mut account, &asked, &left, answer(rho)).err()
+        decide(facts, &policy, &mut account, &asked, at, answer(rho)).err()
     };
     assert_eq!(no(&noisy(40), Some(40), account(60)), None);
     assert_eq!(no(&noisy(40), Some(41), account(0)), Some(No::Price));
@@ -159,9 +154,43 @@ fn pol_8_a_question_is_within_price_and_cap() {
     assert_eq!(no(&exact(), None, account(0)), Some(No::Unagreed(vec![Needs::Exact])));
     // What the plan's other conversation was promised counts.
     let mut shared = account(60);
-    let other = Left { session: Hash([77; 32]), ..left };
-    shared.promise(&other, answer(Some(1)));
+    shared.promise(&Talk { session: Hash([77; 32]), ..talk(PLAN) }, PLACE, answer(Some(1)));
     assert_eq!(no(&noisy(40), Some(40), shared), Some(No::Price));
+    // A round is answered once, whatever the journal says.
+    for (slot, again) in [(0, None), (1, Some(No::Answered)), (2, Some(No::Answered))] {
+        let mut account = account(0);
+        answered(&mut account, (*at.0, Place { slot, ..PLACE }), answer(Some(1)));
+        assert_eq!(no(&noisy(40), Some(1), account), again, "after slot {slot}");
+    }
+}
+
+/// [POL-9]: an account has noise or is exact, for good; an agreement alone ends a promise, and nothing makes one again.
+#[test]
+fn pol_9_an_account_is_noisy_or_exact_for_good() {
+    let policy = Policy::default();
+    let says = |facts: &PlanFacts, account: &Account| judge(facts, &policy, account, None).yes().map(|_| ());
+    let agrees = |account: &mut Account, totals| noted(account, Note::Agreed { plan: PLAN, totals });
+    let (noise, none) = (noisy(5), exact());
+    let mut account = account(0);
+    assert_eq!((account.kind(), says(&noise, &account)), (None, Ok(())));
+    agrees(&mut account, Totals::Noisy);
+    assert_eq!(account.kind(), None, "nothing is promised before a run");
+    noted(&mut account, Note::Begun { plan: PLAN, nano_rho: 5 });
+    noted(&mut account, Note::Ended(PLAN));
+    assert_eq!(account.kind(), Some(Kind::Noisy));
+    let asks = vec![Needs::EndsPromise];
+    assert_eq!(says(&none, &account), Err(No::Unagreed(asks)), "an agreement to noise is none to exact totals");
+    agrees(&mut account, Totals::Exact(None));
+    assert_eq!((account.kind(), says(&none, &account)), (Some(Kind::Exact), Ok(())));
+    for facts in [&noise, &PlanFacts { plan: Hash([9; 32]), ..noise.clone() }] {
+        assert_eq!(says(facts, &account), Err(No::AfterExact));
+    }
+    // A run with noise that has begun ends there.
+    answered(&mut account, (talk(PLAN), PLACE), answer(Some(1)));
+    assert_eq!(account.kind(), Some(Kind::Exact));
+    let mut first = Account::default();
+    answered(&mut first, (talk(PLAN), PLACE), answer(None));
+    assert_eq!((first.kind(), says(&noise, &first)), (Some(Kind::Exact), Err(No::AfterExact)));
 }
 
 /// [POL-8]: the account's own cap holds, with what was spent elsewhere before; the policy lowers it and does not raise it.
@@ -169,7 +198,7 @@ fn pol_8_a_question_is_within_price_and_cap() {
 fn pol_8_a_policy_lowers_the_cap_and_raises_none() {
     let says = |bound: Bound, nano_rho| {
         let mut account = account(5);
-        account.take(&entry(PLAN, Some(Note::Account(bound)), None));
+        noted(&mut account, Note::Account(bound));
         judge(&noisy(10), &Policy { nano_rho, ..Policy::default() }, &account, None).yes().map(|yes| yes.left)
     };
     assert_eq!(says(Bound::of(20), None), Ok(5));
@@ -183,7 +212,7 @@ fn pol_8_a_policy_lowers_the_cap_and_raises_none() {
     // Raised by a later entry.
     let mut account = account(5);
     for cap in [10, 20] {
-        account.take(&entry(PLAN, Some(Note::Account(Bound::of(cap))), None));
+        noted(&mut account, Note::Account(Bound::of(cap)));
     }
     assert_eq!(cap_of(&Policy::default(), &account), Ok(20));
 }
@@ -239,9 +268,10 @@ fn pol_1_to_10_sizes_questions_plans_and_accounts() {
                 let facts = c["nano_rho"].as_u64().map_or_else(exact, noisy);
                 let mut account = account(number(&c["spent"]));
                 let bound = Bound { nano_rho: number(&c["cap"]), before: number(&c["before"]), ..Bound::default() };
-                account.take(&entry(PLAN, Some(Note::Account(bound)), None));
+                noted(&mut account, Note::Account(bound));
                 if c["agreed"] == true {
-                    account.take(&entry(PLAN, Some(Note::Agreed(None)), None));
+                    let totals = if facts.gives.is_exact() { Totals::Exact(None) } else { Totals::Noisy };
+                    noted(&mut account, Note::Agreed { plan: PLAN, totals });
                 }
                 let policy = Policy { ask: Ask::Always, ..policy };
                 judge(&facts, &policy, &account, None).yes().map(|_| ()).map_err(|no| no.rule())

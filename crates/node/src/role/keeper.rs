@@ -2,7 +2,7 @@
 
 use std::sync::{Arc, Mutex};
 
-use veilsum_door::{Bound, Data, Ledger, LedgerError, Left, No, Offer};
+use veilsum_door::{Bound, Data, Ledger, LedgerError, No, Offer, Place, Talk};
 use veilsum_proto::{
     policy::{Asked, Consent},
     roster::{PartyId, Roster},
@@ -46,8 +46,8 @@ impl Keeper {
     ///
     /// # Errors
     /// A [`Failure`] that names the member whose ledger was set back; nothing of it is then kept.
-    pub(super) fn meet(&self, roster: &Roster, left: &Left, deck: u32, members: &[Member]) -> Result<(), Failure> {
-        let met = self.with(|ledger| ledger.meet(left, deck, members))?;
+    pub(super) fn meet(&self, roster: &Roster, talk: &Talk, deck: u32, members: &[Member]) -> Result<(), Failure> {
+        let met = self.with(|ledger| ledger.meet(talk, deck, members))?;
         Ok(met.map_err(|back| back.error(roster.name_of(PartyId::Site(back.site))))?)
     }
 
@@ -60,11 +60,11 @@ impl Keeper {
         &self,
         config: &ClientConfig,
         asked: &Asked,
-        left: &Left,
+        at: (&Talk, Place),
         offer: Offer,
     ) -> Result<Consent, No> {
         let facts = config.party.federation.facts();
-        self.with(|ledger| ledger.consent(&facts, &config.site.policy, asked, left, offer))
+        self.with(|ledger| ledger.consent(&facts, &config.site.policy, asked, at, offer))
     }
 
     /// [POL-8]: the run is over, and what it has not spent is free again.

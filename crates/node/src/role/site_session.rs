@@ -133,28 +133,23 @@ impl SiteSession {
         };
         let session = config.party.session(aggregator);
         let opened = config.state.as_ref().map(|folder| Journal::open(folder, &session)).transpose()?;
-        let (journal, records) = opened.map_or((None, Vec::new()), |(journal, records)| (Some(journal), records));
-        // [JRN-2]: the ledger knows the deck, and from which rows it was answered.
-        let rows = |deck| keeper.with(|ledger| ledger.account().rows_in(session, deck));
-        let now = keeper.with(|ledger| ledger.data().table.map(|table| table.digest));
-        let rows: Vec<_> = records.iter().filter_map(Record::deck).map(rows).collect();
+        let (journal, mut records) = opened.map_or((None, Vec::new()), |(journal, records)| (Some(journal), records));
+        // [JRN-2]: the ledger knows the deck, and an answer that it does not know never left.
+        let unknown = keeper.with(|ledger| {
+            records.retain(|record: &Record| record.answer().is_none_or(|frame| ledger.has_left(frame)));
+            records.iter().filter_map(Record::deck).any(|deck| !ledger.account().met().has_deck(session, deck))
+        });
         let has = |kind| records.iter().any(|record: &Record| record.kind() == kind);
         if has(RecordKind::Deck) {
             tracing::info!("taking up an interrupted run from the journal");
         }
         let released = has(RecordKind::Released);
         let site = Site::restore(site_config(config, aggregator), records)?;
-        if rows.contains(&None) {
+        if unknown {
             return Err(Failure::input(
                 "the journal has keys of a deck that the ledger does not know: one of the two was set back, or taken from elsewhere [JRN-2]",
                 "put the newest copy of the whole state folder back; without it remove the `.journal` files: \
                  this site then takes no further part in this run",
-            ));
-        }
-        if rows.iter().any(|rows| *rows != now) {
-            return Err(Failure::input(
-                "the rows are others than those from which this site answers in the run that the journal belongs to [JRN-2]",
-                "give the rows of then; without them remove the `.journal` files: this site then takes no further part in this run",
             ));
         }
         // The entries of rounds that are over are replaced by those of the next one ([JRN-4]).
@@ -467,8 +462,8 @@ impl SiteSession {
                     }
                 }
                 Output::Event(Event::Met { deck, members }) => {
-                    let left = self.left(None, None, Hash::default());
-                    aside(|| self.keeper.meet(&self.config.party.federation.roster, &left, deck, &members))?;
+                    let talk = self.talk()?;
+                    aside(|| self.keeper.meet(&self.config.party.federation.roster, &talk, deck, &members))?;
                 }
                 Output::Event(Event::Asked(asked)) => refused = self.answer(asked, line, bytes).await?,
                 Output::Event(Event::Opened { directory, values, cohort, .. }) => {

@@ -248,11 +248,6 @@ impl<R: Entry> Journal<R> {
         self.log.sync_folder().map_err(|e| self.io(e))
     }
 
-    /// Whether its file is in this folder.
-    pub(crate) fn is_in(&self, folder: &door::Folder) -> bool {
-        self.log.path().parent() == Some(folder.path())
-    }
-
     /// A step that others of this journal's wait for.
     pub(crate) fn step(&self, step: std::io::Result<()>) -> Result<(), Failure> {
         step.map_err(|e| self.io(e))

@@ -78,8 +78,6 @@ type Passed<'a> = (&'a Ciphertext, Option<&'a Secret>);
 pub(crate) struct ExpectShares {
     pub(crate) draft: Draft,
     seeds: Vec<Share>,
-    /// In a block of its own, as the keys are.
-    noise: Box<Secret>,
     own_shares: Vec<Share>,
     /// None at this site's own place. Each in a block of its own, as the keys are.
     peers: Vec<Option<Box<Peer>>>,
@@ -101,9 +99,9 @@ pub(crate) struct Deck {
     pub(crate) members: Vec<u16>,
     /// The first slot that is not closed. Of those before it nothing secret is left ([RND-8]).
     first: u16,
-    /// Of slot `first`, by member; those of later slots follow from them, those of earlier ones do not ([MSK-1]). At
-    /// this site's own place is its noise secret, which it does not share ([NOI-2]).
-    pairs: Vec<Secret>,
+    /// Every other member and what it shares with this site in slot `first`; the secrets of later slots follow from them, those of
+    /// earlier ones do not ([MSK-1]).
+    pairs: Vec<(u16, Secret)>,
     /// The secrets of each slot; `None` where the slot is closed.
     slots: Vec<Option<SlotSecrets>>,
     slot_commitments: Vec<Hash>,
@@ -271,7 +269,6 @@ impl ExpectCertificate {
         // One polynomial a slot.
         let polynomials: Vec<Polynomial> =
             secrets.seeds.iter().map(|s| Polynomial::through(&s.0, threshold, rng)).collect();
-        let noise = Box::new(Secret::random(rng));
         let decapsulator = secrets.keys.decapsulator();
         let deal = |(other, passed): &(DhKey<'_>, Option<Passed<'_>>)| {
             let site = other.0;
@@ -309,7 +306,7 @@ impl ExpectCertificate {
                 }
             }
         }
-        let next = ExpectShares { draft: self.draft, seeds: secrets.seeds, noise, own_shares, peers };
+        let next = ExpectShares { draft: self.draft, seeds: secrets.seeds, own_shares, peers };
         // Both private keys are wiped here.
         Ok((next, ShareKeys { commitments: secrets.commitments, boxes }))
     }
@@ -373,16 +370,18 @@ impl ExpectShares {
             Share::all(chunks.iter()).ok_or_else(|| bad("holds something that is not a share"))
         };
         let mut opened = spread::map(&theirs, WORTH_OPENING, open).into_iter();
-        for peer in &self.peers {
-            let (secret, shares) = match peer {
-                None => (&*self.noise, &self.own_shares),
+        for (member, peer) in members.iter().zip(&self.peers) {
+            let of_peer;
+            let shares = match peer {
+                None => &self.own_shares,
                 Some(peer) => {
+                    pairs.push((*member, Secret::new(*peer.pair.bytes())));
                     let missing = || fault(env.me, Error::ApiMisuse("a member whose box was not opened"));
-                    (&peer.pair, &opened.next().unwrap_or_else(|| Err(missing()))?)
+                    of_peer = opened.next().unwrap_or_else(|| Err(missing()))?;
+                    &of_peer
                 }
             };
             held.iter_mut().zip(shares).for_each(|(held, share)| held.push(share.copy()));
-            pairs.push(Secret::new(*secret.bytes()));
         }
         let Draft { run, index, hash, threshold, .. } = self.draft;
         Ok(Deck {
@@ -438,7 +437,7 @@ impl Deck {
             // In place: a value that is moved out leaves its bytes behind.
             self.slots[usize::from(closed)] = None;
             let next = next_slots();
-            spread::each(&mut self.pairs, DERIVED, |secret| *secret = next.expand(secret));
+            spread::each(&mut self.pairs, DERIVED, |(_, secret)| *secret = next.expand(secret));
             self.first = closed + 1;
         }
     }
@@ -449,17 +448,13 @@ impl Deck {
 
     /// None where the slot is not the current one.
     pub(crate) fn pair(&self, member: u16, slot: u16) -> Option<&Secret> {
-        self.pairs.get(self.position(member)?).filter(|_| slot == self.first)
+        let at = self.pairs.binary_search_by_key(&member, |(other, _)| *other).ok().filter(|_| slot == self.first)?;
+        self.pairs.get(at).map(|(_, secret)| secret)
     }
 
     /// [MSK-1]: the seed this site shares with `other` in the round `context` of this slot, and no other round.
     pub(crate) fn round_seed(&self, other: u16, slot: u16, context: &Hash) -> Option<Secret> {
         self.pair(other, slot).map(|pair| round_seeds(context).expand(pair))
-    }
-
-    /// [NOI-2]: what the noise of the answer of this site, `me`, in the round `context` of this slot is drawn with.
-    pub(crate) fn noise_key(&self, me: u16, slot: u16, context: &Hash) -> Option<Secret> {
-        self.pair(me, slot).map(|own| suite::expand(own, "noise", &[&context.0]))
     }
 
     /// This site's own self-mask key for a slot, bound to the round.
@@ -491,7 +486,7 @@ impl Deck {
             threshold: self.threshold as u16,
             members: self.members.clone(),
             first: self.first,
-            pairs: self.pairs.iter().map(|p| Bytes(*p.bytes())).collect(),
+            pairs: self.pairs.iter().map(|(other, p)| (*other, Bytes(*p.bytes()))).collect(),
             seeds,
             held: open().map(|s| s.held.iter().map(|s| Bytes(s.bytes())).collect()).collect(),
             slot_commitments: self.slot_commitments.clone(),
@@ -501,7 +496,10 @@ impl Deck {
     pub(crate) fn from_record(r: &DeckRecord) -> Option<Deck> {
         let shares = |row: &Vec<Bytes>| Share::all(row.iter().map(|b| &b.0));
         let (n, first) = (r.members.len(), usize::from(r.first));
-        let whole = r.pairs.len() == n
+        let others = |(other, _): &(u16, Bytes)| r.members.binary_search(other).is_ok();
+        let whole = r.pairs.len() + 1 == n
+            && r.pairs.iter().all(others)
+            && r.pairs.is_sorted_by(|a, b| a.0 < b.0)
             && r.held.len() == r.seeds.len()
             && r.held.iter().all(|h| h.len() == n)
             && r.slot_commitments.len() == first + r.seeds.len();
@@ -523,14 +521,14 @@ impl Deck {
             threshold: usize::from(r.threshold),
             members: r.members.clone(),
             first: r.first,
-            pairs: r.pairs.iter().map(|b| Secret::new(b.0)).collect(),
+            pairs: r.pairs.iter().map(|(other, b)| (*other, Secret::new(b.0))).collect(),
             slots,
             slot_commitments: r.slot_commitments.clone(),
         })
     }
 }
 
-/// [MSK-1]: what the next slot's pair secrets and noise secret are derived for, from this slot's. The derivation is one-way.
+/// [MSK-1]: what the next slot's pair secrets are derived for, from this slot's. The derivation is one-way.
 pub(crate) fn next_slots() -> Purpose {
     Purpose::new("next slot", &[])
 }

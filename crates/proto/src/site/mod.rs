@@ -31,7 +31,6 @@ use crate::{
     journal::{Entry, Record},
     limits::MAX_SLOTS,
     message::{self, Ask, Disclosure, Kind, Named, OpenDeck, Refusal, ShareComplaint, Verified},
-    noise,
     policy::{Asked, Consent},
     roster::PartyId,
     rule::Rule,
@@ -145,13 +144,6 @@ impl Site {
     pub fn round_directory(&self) -> Option<Hash> {
         let (index, _) = self.round.as_ref()?;
         self.decks.get(index).map(|deck| deck.hash)
-    }
-
-    /// What the noise of this site's answer to the open question is drawn with ([NOI-2]): the same for as long as the
-    /// question is open, over restarts too, and nobody can tell it once a newer slot is begun. None where no question is.
-    pub fn noise_key(&self) -> Option<noise::Key> {
-        let (index, round) = self.round.as_ref().filter(|(_, round)| round.awaits_answer())?;
-        self.decks.get(index)?.noise_key(self.env.me, round.slot, &round.context).map(noise::Key::new)
     }
 
     /// Whether a round of this run is over and another one was begun.
@@ -281,12 +273,13 @@ impl Site {
     fn ask(&mut self, frame: &Verified<'_>, digest: Hash) -> Result<(), Error> {
         let ask: Ask = frame.decode("Ask")?;
         let slot = (ask.deck, ask.slot);
-        if let Some(Open { deck, round, env, .. }) = self.open_round(&frame.context)
-            && round.awaits_answer()
-        {
+        if let Some(Open { deck, round, env, .. }) = self.open_round(&frame.context) {
             round.is_question(env, deck, &ask)?;
-            // After a restart: the application must compute its answer again, and it must come out the same.
-            self.asked(&ask, frame.context, digest);
+            match round.answer().cloned() {
+                // [RND-7]: also after a restart, and in any later stage.
+                Some(bytes) => self.out.push_back(Output::Send { bytes, discloses: Disclosure::MaskedWords }),
+                None => self.asked(&ask, frame.context, digest),
+            }
             return Ok(());
         }
         if self.last_slot.is_some_and(|last| slot <= last) {
@@ -372,16 +365,14 @@ impl Site {
         let Some(Open { index, deck, round, env }) = self.open_round(&consent.context()) else {
             return Err(Error::ApiMisuse("consent to a query that is not open"));
         };
-        let known = round.is_restored();
         let masked = round.mask(env, deck, &mut values)?;
-        if !known {
-            // [JRN-4]: with the entry that protects this vector, what is left of closed slots leaves the disk.
-            let entry = round.record(index, rounds);
-            let all = self.summary().into_iter().chain(entry).collect();
-            self.out.push_back(Output::Rewrite(all));
-        }
-        let commitment = if self.env.opening { commit::commit(&values) } else { commit::NONE };
-        let bytes = Arc::new(masked.frame(&self.env.identity, &self.env.session, &commitment));
+        let commitment = if env.opening { commit::commit(&values) } else { commit::NONE };
+        let digest = masked.digest;
+        let bytes = Arc::new(masked.frame(&env.identity, &env.session, &commitment));
+        // [JRN-4]: with the entry that protects this vector, what is left of closed slots leaves the disk.
+        let entry = round.sends(&bytes, digest, index, rounds);
+        let all = self.summary().into_iter().chain([entry]).collect();
+        self.out.push_back(Output::Rewrite(all));
         if let Some(reply) = self.replies.get_mut(&(Kind::Ask, index)) {
             reply.bytes = bytes.clone();
         }

@@ -47,7 +47,7 @@ impl Site {
                 self.highest_deck = self.highest_deck.max(Some(r.index));
                 self.decks.insert(r.index, deck);
             }
-            Entry::Masked { context, deck, slot, cohort, words, digest, rounds } => {
+            Entry::Masked { deck, slot, cohort, rounds, frame } => {
                 let Some(ready) = self.decks.get(&deck) else {
                     return Err(bad("a round in it has no deck"));
                 };
@@ -57,7 +57,8 @@ impl Site {
                 if !ready.holds(slot) {
                     return Err(bad("a round in it is in a slot that its deck does not hold"));
                 }
-                self.begin(deck, Round::restored(context, slot, cohort, words as usize, digest));
+                let round = Round::restored(slot, cohort, frame).ok_or_else(|| bad("an answer in it is damaged"))?;
+                self.begin(deck, round);
                 self.rounds = rounds;
             }
             Entry::Checked { context, named } => {

@@ -7,7 +7,7 @@
 //! below enforce this by types: shares leave only against a [`MayRelease`], which only the two checks of a survivor set
 //! return, and seeds leave only from the stages before it.
 
-use std::collections::BTreeMap;
+use std::{collections::BTreeMap, sync::Arc};
 
 use super::{
     deck::{DERIVED, Deck, round_seeds},
@@ -18,7 +18,7 @@ use crate::{
     journal::{Entry, Record},
     mask::{self, Sign},
     message::{
-        Ask, Certificate, ConsistencyCheck, Kind, MaskedFrame, Named, Proof, RoundSeed, Survivors, Unmask,
+        self, Ask, Certificate, ConsistencyCheck, Kind, MaskedFrame, Named, Proof, RoundSeed, Survivors, Unmask,
         round_context, survivors_context,
     },
     policy,
@@ -29,8 +29,8 @@ use crate::{
 
 /// The stage of this site in a round. A site only moves down this list.
 enum Stage {
-    /// The answer is awaited from the application. After a restart, the digest of what may already have been sent.
-    Asked { sent: Option<Hash> },
+    /// The answer is awaited from the application.
+    Asked,
     /// A masked vector is out.
     Masked,
     /// These survivors are signed; the seeds towards all others of the cohort are out.
@@ -50,11 +50,16 @@ pub(crate) struct Round {
     pub(crate) slot: u16,
     pub(crate) cohort: Vec<u16>,
     pub(crate) words: usize,
-    /// Hash of the masked words, once they may have left.
-    sent: Option<Hash>,
-    /// It came back from the journal, and its answer, which nobody has any more, may be asked for once more in any stage.
-    again: bool,
+    /// The answer, once it may have left.
+    sent: Option<Sent>,
     stage: Stage,
+}
+
+/// An answer that may have left: whatever asks for it again gets these bytes ([RND-7]).
+struct Sent {
+    frame: Arc<Vec<u8>>,
+    /// Hash of its masked words.
+    digest: Hash,
 }
 
 /// Proof that a survivor set passed its check, so the shares of its members may leave ([UNM-1]).
@@ -106,15 +111,15 @@ impl Round {
             cohort: ask.cohort.clone(),
             words: ask.words as usize,
             sent: None,
-            again: false,
-            stage: Stage::Asked { sent: None },
+            stage: Stage::Asked,
         })
     }
 
-    /// A round of the journal, as far as it had got.
-    pub(crate) fn restored(context: Hash, slot: u16, cohort: Vec<u16>, words: usize, digest: Hash) -> Round {
-        let stage = Stage::Asked { sent: Some(digest) };
-        Round { context, slot, cohort, words, sent: Some(digest), again: true, stage }
+    /// A round of the journal with the answer that it got. `None` if the frame is no answer.
+    pub(crate) fn restored(slot: u16, cohort: Vec<u16>, frame: Vec<u8>) -> Option<Round> {
+        let (context, words, digest) = message::masked_parts(&frame)?;
+        let sent = Some(Sent { frame: Arc::new(frame), digest });
+        Some(Round { context, slot, cohort, words, sent, stage: Stage::Masked })
     }
 
     /// [RND-1]: the same question again, and not another one under its name.
@@ -142,7 +147,7 @@ impl Round {
     /// Restores this round from an entry *checked*, if that can follow.
     pub(crate) fn restore_checked(&mut self, env: &Env, named: Named) -> bool {
         let follows = match &self.stage {
-            Stage::Asked { sent: Some(_) } => is_subset(&named.alive, &self.cohort) && named.holds(&named),
+            Stage::Masked => is_subset(&named.alive, &self.cohort) && named.holds(&named),
             Stage::Checked(before) => before.holds(&named),
             _ => false,
         };
@@ -157,9 +162,7 @@ impl Round {
     /// Restores this round from an entry *released*, if that can follow.
     pub(crate) fn restore_released(&mut self, env: &Env, named: Named) -> bool {
         let follows = match &self.stage {
-            Stage::Asked { sent: Some(_) } => {
-                named.alive == self.cohort && named.holds(&named) && !env.always_certified()
-            }
+            Stage::Masked => named.alive == self.cohort && named.holds(&named) && !env.always_certified(),
             Stage::Checked(signed) => named == *signed,
             _ => false,
         };
@@ -169,29 +172,20 @@ impl Round {
         follows
     }
 
-    /// Whether its vector may have left before a restart; the journal knows it already.
-    pub(crate) fn is_restored(&self) -> bool {
-        self.again
+    /// Its answer leaves in this frame and in no other one. What the journal says of it ([JRN-1]).
+    pub(crate) fn sends(&mut self, frame: &Arc<Vec<u8>>, digest: Hash, deck: u32, rounds: u32) -> Record {
+        self.sent = Some(Sent { frame: frame.clone(), digest });
+        Record(Entry::Masked { deck, slot: self.slot, cohort: self.cohort.clone(), rounds, frame: frame.to_vec() })
     }
 
-    /// What the journal says of it once it is masked ([MSK-4]).
-    pub(crate) fn record(&self, deck: u32, rounds: u32) -> Option<Record> {
-        self.sent.map(|digest| {
-            Record(Entry::Masked {
-                context: self.context,
-                deck,
-                slot: self.slot,
-                cohort: self.cohort.clone(),
-                words: self.words as u32,
-                digest,
-                rounds,
-            })
-        })
+    /// The answer, if it may have left.
+    pub(crate) fn answer(&self) -> Option<&Arc<Vec<u8>>> {
+        self.sent.as_ref().map(|sent| &sent.frame)
     }
 
     /// Whether this site's vector may have left and be in a total.
     pub(crate) fn left(&self) -> bool {
-        !matches!(self.stage, Stage::Asked { sent: None })
+        !matches!(self.stage, Stage::Asked)
     }
 
     /// The survivors signed last.
@@ -225,10 +219,6 @@ impl Round {
         matches!(&self.stage, Stage::Released { certified, .. } if certified.get(&site) == Some(check))
     }
 
-    pub(crate) fn awaits_answer(&self) -> bool {
-        self.again || matches!(self.stage, Stage::Asked { .. })
-    }
-
     /// The sites this site believes are still in the run after this round.
     pub(crate) fn remaining(&self) -> &[u16] {
         self.named().map_or(&self.cohort, |named| &named.alive)
@@ -236,7 +226,7 @@ impl Round {
 
     /// Hash of the masked words that this site sent in this round.
     pub(crate) fn sent(&self) -> Option<Hash> {
-        self.sent
+        self.sent.as_ref().map(|sent| sent.digest)
     }
 
     /// Whether these can be the sites whose total was opened, from what this site knows ([OPN-2]).
@@ -248,9 +238,9 @@ impl Round {
         fits && alive.is_sorted_by(|a, b| a < b)
     }
 
-    /// [MSK-1], [MSK-3], [MSK-4]: masks `values` for this context. The caller persists the digest before the vector leaves.
+    /// [MSK-1], [MSK-3], [MSK-4]: masks `values` for this context, once. The caller persists the frame before it leaves.
     pub(crate) fn mask(&mut self, env: &Env, deck: &Deck, values: &mut [u64]) -> Result<MaskedFrame, Error> {
-        if !self.awaits_answer() {
+        if self.left() {
             return Err(Error::ApiMisuse("this round has its answer already"));
         }
         if values.len() != self.words {
@@ -270,16 +260,7 @@ impl Round {
         spread::each(&mut pairs, DERIVED, |(pair, mask)| mask.0 = seeds.expand(pair));
         mask::apply_all(values, &masks);
         let masked = MaskedFrame::new(&self.context, values);
-        let digest = masked.digest;
-        if self.sent.is_some_and(|sent| sent != digest) {
-            return Err(Error::Journal(
-                "another vector was already masked in this slot before the restart; this slot is abandoned".into(),
-            ));
-        }
-        if matches!(self.stage, Stage::Asked { .. }) {
-            self.stage = Stage::Masked;
-        }
-        (self.sent, self.again) = (Some(digest), false);
+        self.stage = Stage::Masked;
         Ok(masked)
     }
 
@@ -288,10 +269,10 @@ impl Round {
     /// verified when survivors are named first; a smaller set that is named after them must have the same inputs.
     pub(crate) fn survivors(&self, env: &Env, deck: &Deck, message: &Survivors, named: Named) -> Result<Step, Error> {
         let within: &[u16] = match &self.stage {
-            Stage::Asked { sent: None } => {
+            Stage::Asked => {
                 return Err(env.aggregator("named survivors before this site had answered", Rule::Sur2));
             }
-            Stage::Asked { sent: Some(_) } | Stage::Masked => &self.cohort,
+            Stage::Masked => &self.cohort,
             Stage::Checked(named) => &named.alive,
             Stage::Released { .. } => {
                 return Err(env.aggregator("named other survivors after the shares were released", Rule::Sur4));
@@ -354,7 +335,7 @@ impl Round {
     /// The whole cohort survived and this site has signed nothing smaller. Towards the intermediary that is not enough
     /// ([UNM-1]).
     pub(crate) fn may_release_all(&self, env: &Env, named: Named) -> Option<MayRelease> {
-        let fresh = matches!(self.stage, Stage::Masked | Stage::Asked { sent: Some(_) }) && !env.always_certified();
+        let fresh = matches!(self.stage, Stage::Masked) && !env.always_certified();
         (fresh && named.alive == self.cohort).then_some(MayRelease { named, certified: BTreeMap::new() })
     }
 

@@ -203,7 +203,7 @@ fn outputs(site: &mut Site) -> Vec<(&'static str, Option<Kind>)> {
 }
 
 /// **13.** A site that was set back answers one question in two ways, and two vectors under one mask are open to a
-/// subtraction. [JRN-1] makes durable before it sends, [JRN-3] sends the recorded vector or none, and [JRN-2] refuses a
+/// subtraction. [JRN-1] makes durable before it sends, [JRN-3] sends the recorded frame or none, and [JRN-2] refuses a
 /// journal that contradicts itself. The test watches the order of the outputs in all four steps, and brings a site back with
 /// other rows and with no journal. Fails if a `Persist` or `Rewrite` comes behind its `Send`, or a restored round takes any vector.
 #[test]
@@ -231,7 +231,7 @@ fn jrn_1_a_site_set_back_answers_twice() {
     let mut twin = Site::restore(hub.kit.site(0), hub.journals[0].clone()).unwrap();
     hub.sites[0].handle(input, &mut hub.rng).unwrap();
     assert_eq!(outputs(&mut hub.sites[0]), [("rewritten", None), ("sent", Some(Kind::MaskedInput))]);
-    // A process that comes back gives the journal's vector or nothing.
+    // A process that comes back gives the journal's frame and takes no other.
     twin.handle(Input::Message(&frame), &mut hub.rng).unwrap();
     twin.handle(Input::Contribute { consent: consent(&hub), values: values(0, b"q") }, &mut hub.rng).unwrap();
     let masked = std::iter::from_fn(|| twin.poll()).find_map(|o| match o {
@@ -240,9 +240,10 @@ fn jrn_1_a_site_set_back_answers_twice() {
     });
     hub.journals[0] = masked.unwrap();
     hub.restart(0).unwrap();
-    assert!(hub.tell(0, &frame).unwrap().is_empty());
+    let sent = hub.tell(0, &frame).unwrap();
+    assert_eq!((sent.len(), sent[0].kind), (1, Kind::MaskedInput));
     let other = Input::Contribute { consent: consent(&hub), values: values(0, b"other rows") };
-    assert!(matches!(hub.sites[0].handle(other, &mut hub.rng), Err(Error::Journal(_))));
+    assert!(matches!(hub.sites[0].handle(other, &mut hub.rng), Err(Error::ApiMisuse(_))));
     assert!(hub.sites[0].poll().is_none());
     hub.answers = true;
     let mut round = hub.ask(&deck, &ask, &[1, 2, 3]).unwrap();

@@ -15,7 +15,7 @@ fn members(stated: &[(u8, u64)]) -> Vec<Member> {
 }
 
 /// Whether it notes anything.
-fn meet(ledger: &mut Ledger, at: &Left, deck: u32, members: &[Member]) -> bool {
+fn meet(ledger: &mut Ledger, at: &Talk, deck: u32, members: &[Member]) -> bool {
     let before = ledger.head();
     ledger.meet(at, deck, members).unwrap().unwrap();
     ledger.head() != before
@@ -28,17 +28,17 @@ fn led_11_a_ledger_keeps_what_others_stated() {
     let site = Site::new("met");
     let mut ledger = site.open().unwrap();
     assert_eq!(ledger.standing().answered, Answered::default());
-    let at = |plan: u8| Left { plan: Hash([plan; 32]), session: Hash([plan + 1; 32]), run: RUN, ..Left::default() };
+    let at = |plan: u8| Talk { plan: Hash([plan; 32]), session: Hash([plan + 1; 32]), run: RUN };
     let first = members(&[(1, 0), (5, 3), (6, 7)]);
     assert!(meet(&mut ledger, &at(1), 0, &first) && !meet(&mut ledger, &at(1), 0, &first), "noted once");
     assert_eq!(ledger.standing().answered.number, 0, "a note is no answer");
-    let all = Some(Met::all(&first));
+    let all = Met::all(&first);
     for number in 1..=2 {
-        let asked = Left { cohort: all, ..left(number, 9) };
-        promise(&mut ledger, &asked, answer(number));
-        ledger.record(&[number as u8; 100], Disclosure::MaskedWords, &asked).unwrap();
+        let asked = Place { cohort: all, ..place(number, 9) };
+        promise(&mut ledger, asked, answer(number));
+        ledger.record(&[number as u8; 100], Disclosure::MaskedWords, Some(asked)).unwrap();
         for _ in 0..2 {
-            ledger.record(&[number as u8; 50], Disclosure::SelfMaskShares, &asked).unwrap();
+            ledger.record(&[number as u8; 50], Disclosure::SelfMaskShares, Some(asked)).unwrap();
         }
     }
     let answered = ledger.standing().answered;

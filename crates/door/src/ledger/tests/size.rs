@@ -15,24 +15,19 @@ fn fuzzy(clusters: u64, d: u64) -> Answer {
 
 /// Bytes of the lines of one question in which nobody is missing: masked words, then shares.
 fn bytes_of_a_question(clusters: u64, d: u64) -> usize {
-    let mut ledger = memory();
-    let asked = left(0, 9);
-    promise(&mut ledger, &asked, fuzzy(clusters, d));
-    let mut bytes = 0;
+    let site = Site::new("size");
+    let mut ledger = site.open().unwrap();
+    let length = || fs::metadata(site.file()).unwrap().len() as usize;
+    let (asked, before) = (place(0, 9), length());
+    promise(&mut ledger, asked, fuzzy(clusters, d));
     for (frame, what) in [
         (vec![0; 8 * (clusters * (d + 1)) as usize + 200], Disclosure::MaskedWords),
         (vec![1; 300], Disclosure::SelfMaskShares),
     ] {
-        let entry = Entry {
-            slot: asked.slot,
-            cohort: asked.cohort,
-            answer: (what == Disclosure::MaskedWords).then(|| ledger.account().due(&asked).unwrap()),
-            ..ledger.entry(&asked, what, frame.len() as u64, suite::hash("ledger frame", &[&frame]))
-        };
-        bytes += file::write(&entry, &entry.sign(&ledger.identity)).len();
-        ledger.record(&frame, what, &asked).unwrap();
+        ledger.record(&frame, what, Some(asked)).unwrap();
     }
-    bytes
+    ledger.sync().unwrap();
+    length() - before
 }
 
 /// Prints what the book says of a ledger's size.

@@ -1,10 +1,11 @@
 //! One question, from its frame to the state machine: is it one of so many and of the right length, does this site's own copy of
 //! the method ask it, may the answer leave, and what is it.
 
-use veilsum_door::{No, question_digest};
+use veilsum_door::question_digest;
 use veilsum_proto::{
     Error, Rule,
     message::Kind,
+    noise,
     policy::{Asked, Consent},
     site::Input,
 };
@@ -37,7 +38,7 @@ impl SiteSession {
             Err(why) => Err((why, Rule::Pol3)),
         };
         let checked = match checked {
-            Ok(checked) => self.consents(&asked, &checked).map(|consent| (checked, consent)).map_err(Error::from),
+            Ok(checked) => self.consents(&asked, &checked).map(|consent| (checked, consent)),
             Err((why, rule)) => Err(refusal(why, rule)),
         };
         let (Checked { question, drawn, judged, .. }, consent) = match checked {
@@ -56,7 +57,7 @@ impl SiteSession {
         let cohort = asked.cohort.len();
         let rows = self.config.rows.clone();
         let form = self.config.party.federation.form()?;
-        let key = form.noise.and_then(|_| self.site.noise_key());
+        let key = form.noise.map(|_| noise::Key::random(&mut system_rng()));
         let values = computed(move || {
             let terms = question::Terms { form, drawn, judged: judged.as_ref(), noise: key.as_ref() };
             question::contribute(&question, &*rows, &terms)
@@ -70,10 +71,10 @@ impl SiteSession {
     }
 
     /// What the policy and the ledger say to a question that belongs to the plan.
-    fn consents(&self, asked: &Asked, checked: &Checked) -> Result<Consent, No> {
-        let left = self.left(Some(asked.slot), Some(&asked.cohort), asked.context);
+    fn consents(&self, asked: &Asked, checked: &Checked) -> Result<Consent, Error> {
+        let (talk, place) = (self.talk()?, self.place(asked.slot, &asked.cohort));
         let offer = self.config.party.federation.offer(&checked.question, &checked.layout);
-        self.keeper.consent(&self.config, asked, &left, offer)
+        Ok(self.keeper.consent(&self.config, asked, (&talk, place), offer)?)
     }
 
     /// [APP-2]: whether the intermediary's word is there for these sites. It is a part of the run's state, so that it stands if either

@@ -2,12 +2,8 @@
 
 use std::{io, sync::Arc};
 
-use veilsum_door::{Ledger, Left, Replacement};
-use veilsum_proto::{
-    journal::Record,
-    message::{self, Disclosure},
-    suite::Hash,
-};
+use veilsum_door::{Ledger, Place, Replacement, Talk};
+use veilsum_proto::{Error, journal::Record, message::Disclosure};
 
 use super::SiteSession;
 use crate::{
@@ -20,30 +16,27 @@ use crate::{
 };
 
 impl SiteSession {
-    pub(super) fn left(&self, slot: Option<(u32, u16)>, cohort: Option<&[u16]>, context: Hash) -> Left {
-        Left {
-            plan: self.config.party.federation.terms.hash(),
-            session: self.session,
-            run: self.site.run().unwrap_or_default(),
-            slot,
-            cohort: cohort.map(|cohort| cohort_digest(&self.config.party.federation.roster, cohort)),
-            context,
-        }
+    /// This conversation, once it has a run: nothing leaves before.
+    pub(super) fn talk(&self) -> Result<Talk, Error> {
+        let run = self.site.run().ok_or(Error::ApiMisuse("a frame before there is a run"))?;
+        Ok(Talk { plan: self.config.party.federation.terms.hash(), session: self.session, run })
+    }
+
+    pub(super) fn place(&self, (deck, slot): (u32, u16), cohort: &[u16]) -> Place {
+        Place { deck, slot, cohort: cohort_digest(&self.config.party.federation.roster, cohort) }
     }
 
     /// A frame that may leave ([LED-10]): everything that it rests on is on disk when this returns: the journal that protects it, the question that it answers,
     /// and its entry in the ledger, without which nothing leaves ([JRN-1], [LED-4]).
     ///
-    /// It goes there in two steps, each of which takes as long as its longest wait. First all bytes: the question, the entry, and under
-    /// other names the new journal and the ledger's head. Then the names that these take, while the bytes of the journal before are
-    /// overwritten: the new one is found under either name. A journal that is ahead of what was asked could not be followed, and a head
-    /// that is ahead of its ledger would show a cut; after a loss of power in the first step the old ones hold, and the frame has not
-    /// left.
+    /// It goes there in steps, each of which takes as long as its longest wait: the question, and under other names the new journal and the
+    /// ledger's head; the journal's name, while the bytes of the one before are overwritten; the entry; the head's name. So an entry has its
+    /// answer in the journal, and a round that the ledger knows is answered from there or not at all. A journal that is ahead of what was
+    /// asked could not be followed, and a head that is ahead of its ledger would show a cut.
     pub(super) fn write_down(&mut self, frame: Arc<Vec<u8>>, discloses: Disclosure) -> Result<Egress, Failure> {
         use Disclosure::{MaskedWords, RoundSeeds, SelfMaskShares};
-        let context = message::context_of(&frame).unwrap_or_default();
         let round = self.site.round_sites().filter(|_| matches!(discloses, MaskedWords | RoundSeeds | SelfMaskShares));
-        let left = self.left(round.map(|(slot, _)| slot), round.map(|(_, cohort)| cohort), context);
+        let (talk, place) = (self.talk()?, round.map(|(slot, cohort)| self.place(slot, cohort)));
         let records = self.rewrite.take();
         let SiteSession { config, journal, run, keeper, .. } = self;
         let answers = discloses == MaskedWords;
@@ -51,7 +44,7 @@ impl SiteSession {
         let goes_to_disk = config.state.is_some() && (answers || journal.is_some());
         let write = || {
             keeper.with(|ledger| {
-                let entered = ledger.enter(&frame, discloses, &left)?;
+                let entered = ledger.enter(&frame, discloses, (&talk, place))?;
                 if !goes_to_disk {
                     return Ok(entered);
                 }
@@ -84,7 +77,7 @@ impl SiteSession {
     }
 }
 
-/// The two steps of [`SiteSession::write_down`].
+/// The steps of [`SiteSession::write_down`].
 fn together(
     journal: Option<(&mut Journal, Vec<Record>)>,
     question: Option<Write<'_>>,
@@ -108,24 +101,18 @@ fn together(
     if let Some(replacement) = &head {
         bytes.push(Box::new(move || replacement.sync().map_err(unwritten)));
     }
-    if let Some(ledger) = ledger {
-        bytes.push(Box::new(move || Ok(ledger.sync_entries()?)));
-    }
     side_by_side(bytes)?;
 
-    let folder = head.map(Replacement::take_name).transpose().map_err(unwritten)?;
-    let folder = folder.filter(|folder| journal.as_ref().is_none_or(|(_, journal)| !journal.is_in(folder)));
-    let mut names: Vec<Write<'_>> = Vec::new();
     if let Some((fresh, journal)) = journal {
         let old = journal.take(fresh)?;
         let journal: &Journal = journal;
-        names.push(Box::new(move || journal.step(old.wipe())));
-        names.push(Box::new(move || journal.sync_folder()));
+        side_by_side(vec![Box::new(move || journal.step(old.wipe())), Box::new(move || journal.sync_folder())])?;
     }
-    if let Some(folder) = &folder {
-        names.push(Box::new(move || folder.sync().map_err(unwritten)));
+    if let Some(ledger) = ledger {
+        ledger.sync_entries()?;
     }
-    side_by_side(names)
+    let folder = head.map(Replacement::take_name).transpose().map_err(unwritten)?;
+    folder.map_or(Ok(()), |folder| folder.sync().map_err(unwritten))
 }
 
 #[cfg(test)]
@@ -137,7 +124,7 @@ mod tests {
         sync::Arc,
     };
 
-    use veilsum_proto::identity::Identity;
+    use veilsum_proto::{identity::Identity, suite::Hash};
 
     use super::*;
     use veilsum_door::{Data, ledger};
@@ -167,8 +154,9 @@ mod tests {
         ledger::begin(at, &identity.digest_secret()).unwrap();
         let mut ledger = Ledger::open(at, identity, data, Some(Hash([9; 32]))).unwrap();
         let (mut journal, _) = Journal::<Record>::open(at, &SESSION).unwrap();
+        let talk = Talk { plan: Hash([9; 32]), session: SESSION, run: Hash([1; 32]) };
         let enter = |ledger: &mut Ledger, frame: u8| {
-            ledger.enter(&[frame], Disclosure::Acknowledgement, &Left::default()).unwrap();
+            ledger.enter(&[frame], Disclosure::Acknowledgement, (&talk, None)).unwrap();
         };
         enter(&mut ledger, 1);
         let ok = || -> Option<Write<'static>> { Some(Box::new(|| Ok(()))) };
