@@ -6,6 +6,7 @@ Numbers go to results.json, and the page's tables and charts are made of that fi
 
 import argparse
 import json
+import math
 import os
 import subprocess
 import sys
@@ -14,6 +15,8 @@ import time
 import warnings
 from pathlib import Path
 
+import dp_accounting
+from dp_accounting.rdp import rdp_privacy_accountant
 import numpy as np
 
 import data
@@ -42,24 +45,35 @@ def lines(command):
     return [json.loads(line) for line in text.splitlines()]
 
 
+def rho_of(epsilon):
+    """The zCDP that gives (epsilon, DELTA)."""
+    orders = list(1 + np.exp(np.linspace(-12, 25, 4001)))
+    low, high = 1e-9, 1e3
+    for _ in range(60):
+        rho = math.sqrt(low * high)
+        spent = rdp_privacy_accountant.RdpAccountant(orders=orders).compose(dp_accounting.ZCDpEvent(rho))
+        low, high = (rho, high) if spent.get_epsilon(DELTA) <= epsilon else (low, rho)
+    return low
+
+
 def summary(ratios):
     low, median, high = np.quantile(ratios, [0.05, 0.5, 0.95])
     return {"median": round(float(median), 5), "low": round(float(low), 5), "high": round(float(high), 5), "seeds": len(ratios)}
 
 
-def ours(binary, found, epsilons, seeds, into):
+def ours(binary, found, epsilons, seeds, rho, into):
     """Runs of the product, through a table in a temporary folder."""
     with tempfile.TemporaryDirectory() as folder:
         table = Path(folder) / "rows.csv"
         np.savetxt(table, found.rows, "%.8g", ",")
-        runs = lines([binary, table, ",".join(OURS), found.k, ",".join(map(str, epsilons)), seeds])
+        runs = lines([binary, table, ",".join(OURS), found.k, ",".join(str(rho[epsilon]) for epsilon in epsilons), seeds])
     failed = [run["failure"] for run in runs if run["centres"] is None]
     if failed:
         print(f"{found.name}: {len(failed)} runs of ours failed: {failed[0]}", file=sys.stderr)
     for method, name in OURS.items():
         judge, least = (objective, into["best"]) if method == "kmeans" else (fuzzy_objective, into["best_fuzzy"])
         for epsilon in epsilons:
-            of = [run for run in runs if (run["method"], run["epsilon"]) == (method, epsilon)]
+            of = [run for run in runs if (run["method"], run["rho"]) == (method, rho[epsilon])]
             ratios = [judge(found.rows, np.array(run["centres"])) / least for run in of if run["centres"] is not None]
             if ratios:
                 into["cells"][str(epsilon)][name] = {**summary(ratios), "useful": of[0]["useful"]}
@@ -80,7 +94,7 @@ def measure(found, binary, epsilons, seeds, rho, only, before):
     for name in only:
         begun = time.monotonic()
         if name == "ours":
-            ours(binary, found, epsilons, seeds, into)
+            ours(binary, found, epsilons, seeds, rho, into)
         else:
             others(name, found, epsilons, seeds, rho, public, into)
         took[name] = time.monotonic() - begun
@@ -120,7 +134,7 @@ def main():
     if not args.page:
         binary = program()
         epsilons = [float(text) for text in args.epsilons.split(",")] if args.epsilons else [0.1, 0.5, 1.0] if args.quick else EPSILONS
-        rho = {line["epsilon"]: line["rho"] for line in lines([binary, "rho", ",".join(map(str, epsilons))])}
+        rho = {epsilon: rho_of(epsilon) for epsilon in epsilons}
         names = args.sets.split(",") if args.sets else data.QUICK if args.quick else list(data.SOURCES)
         for name in names:
             seeds = args.seeds or (5 if args.quick else 50)

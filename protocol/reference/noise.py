@@ -1,12 +1,6 @@
-"""Noise: exact discrete Gaussian draws, what a budget means, and whole answers with noise (spec section 17).
-
-The account of the product minimises over the order of a divergence by golden section in doubles; here it is a search of
-ever finer grids in decimal arithmetic.
-"""
+"""Noise: exact discrete Gaussian draws, and whole answers with noise (spec section 17)."""
 
 import math
-from decimal import Decimal, getcontext
-from fractions import Fraction
 
 import answers
 from domain import Domain
@@ -14,7 +8,6 @@ from codec import Refused, encode
 from questions import QUESTION, WORK
 from suite import H, stream
 
-getcontext().prec = 50
 MAX_SIGMA = 1 << 40
 HONEST = 2
 
@@ -81,24 +74,6 @@ def gaussian(words, sigma):
         y = laplace(words, sigma)
         if exponential(words, (abs(y) - sigma) ** 2, 2 * sigma * sigma):
             return y
-
-
-def epsilon(rho, delta):
-    """[NOI-6]: the least epsilon at delta, by four grids of orders, each around the best point of the one before."""
-    rho, delta = Decimal(rho), Decimal(delta)
-
-    def at(x):
-        above = Decimal(10) ** x
-        a = 1 + above
-        return rho * a + above.ln() - a.ln() - (delta.ln() + a.ln()) / above
-
-    low, high = Decimal(-6), Decimal(12)
-    for _ in range(4):
-        step = (high - low) / 60
-        points = [low + step * i for i in range(61)]
-        best = min(points, key=at)
-        low, high = best - step, best + step
-    return max(Decimal(0), at(best))
 
 
 def budgets(noise, rounds):
@@ -240,8 +215,4 @@ def noise_cases():
     words = Words(H("a key"))
     cases.append({"function": "stream", "key": words.key, "words": [words.word() for _ in range(200)]})
     cases += answer_cases()
-    for delta in ("1e-5", "1e-6", "1e-9"):
-        for rho in ("0.00001", "0.00032", "0.0025", "0.0244", "0.1", "0.311", "1.052", "5", "40"):
-            exact = float(round(epsilon(rho, delta), 15))
-            cases.append({"function": "epsilon", "rho": float(Fraction(rho)), "delta": float(delta), "epsilon": exact})
-    return "Noise (section 17): draws from a key, answers of a site, and epsilon of a budget.", cases
+    return "Noise (section 17): draws from a key, and answers of a site.", cases

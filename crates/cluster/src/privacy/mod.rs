@@ -11,7 +11,7 @@ mod settle;
 
 use serde::{Deserialize, Serialize};
 
-pub use accountant::{advantage, best_auc, epsilon, rho};
+pub use accountant::{advantage, best_auc};
 pub use schedule::{Extent, Level, Levels};
 pub(crate) use settle::settled;
 
