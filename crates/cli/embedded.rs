@@ -11,7 +11,7 @@ use clap::{Args, Command, FromArgMatches};
 use serde_json::{Value, json};
 use veilsum_node::{
     answerer::Rows,
-    documents::{Federation, Handed, Pinned, SitePolicy, check_address, policy_of, write_key, write_roster},
+    documents::{self, Federation, Handed, Pinned, SitePolicy, check_address, policy_of, write_key, write_roster},
     door::{Data, Ledger, ledger},
     error::{Code, Failure},
     facts::set_of,
@@ -193,13 +193,13 @@ pub async fn simulate(federation: &Federation, rows: Vec<Vec<f64>>, consent: &Co
     }
     let columns = federation.work.domain()?.columns();
     let site = |(name, values): (&String, Vec<f64>)| {
-        let wrong =
-            |e: veilsum_node::answerer::ClusterError| Failure::input(format!("{name}: {e}"), Failure::from(e).advice);
-        let rows = Rows::new(values, columns).map_err(wrong)?;
-        let site = LoopbackSite::new(name.clone(), rows);
-        site.prepare(&federation.work.domain()?, federation.work.out_of_box)
-            .map_err(|f| Failure { message: format!("{name}: {}", f.message), ..f })?;
-        Ok(site)
+        let read = || {
+            let (table, missing) = documents::table_in_memory(federation, &values)?;
+            let site = LoopbackSite { name: name.clone(), rows: Rows::new(table.values, columns)?, missing };
+            site.prepare(&federation.work.domain()?, federation.work.out_of_box)?;
+            Ok(site)
+        };
+        read().map_err(|f: Failure| Failure { message: format!("{name}: {}", f.message), ..f })
     };
     let sites = names.iter().zip(rows).map(site).collect::<Result<Vec<_>, Failure>>()?;
     let (site, told) = consent.policy(federation)?;

@@ -95,13 +95,30 @@ pub fn load_rows(federation: &Federation, from: &RowsFrom) -> Result<Loaded, Fai
 /// # Errors
 /// A [`Failure`] that names the row; as [`load_rows`].
 pub fn rows_in_memory(federation: &Federation, values: &[f64]) -> Result<Loaded, Failure> {
+    let (table, missing) = table_in_memory(federation, values)?;
+    let tally = table.tally();
+    let rows = ready(federation, Path::new(HANDED), table)?.with_missing(missing)?;
+    Ok(Loaded { rows: Arc::new(rows), tally: Some(tally) })
+}
+
+/// The same as a table, and the rows without a value by column of the box.
+///
+/// # Errors
+/// As [`rows_in_memory`].
+pub fn table_in_memory(federation: &Federation, values: &[f64]) -> Result<(Table, Vec<u64>), Failure> {
     let work = &federation.work;
     let (columns, categorical) = (work.names(), Vec::new());
     let of_file = spec_of(federation, &RowsFrom::default())?;
     let table = table::read_given(values, &TableSpec { columns, categorical, ..of_file })?;
-    let tally = table.tally();
-    let rows = ready(federation, Path::new(HANDED), table)?;
-    Ok(Loaded { rows: Arc::new(rows), tally: Some(tally) })
+    let mut missing = table.tally().missing(&[]);
+    // Those of categories count at their first indicator, as a file's do.
+    let mut indicators = &mut missing[work.columns.len()..];
+    for of in &work.categorical {
+        let (own, rest) = indicators.split_at_mut(of.categories.len());
+        own[1..].fill(0);
+        indicators = rest;
+    }
+    Ok((table, missing))
 }
 
 /// Whether rows fit to columns for which there is no plan yet. Nothing is kept of them.

@@ -34,16 +34,16 @@ pub(crate) fn number(text: &str) -> Option<f64> {
     if cell.is_nothing() { Some(f64::NAN) } else { cell.number() }
 }
 
-/// Which of `categories` each value is, from 0; -1 where it is none, or `None`. With `other` one that is not listed is that of this place.
+/// Which of `categories` each value is, from 0; -1 where it is none of them, and -2 where there is no value. With `other` one that is not listed is that of this place.
 #[pyfunction]
 #[pyo3(signature = (values, categories, other=None))]
 pub(crate) fn coded(values: Vec<Option<Value>>, categories: Vec<String>, other: Option<i64>) -> Vec<i64> {
     let words = Spellings::new(categories.iter().map(String::as_str).zip(0i64..));
     let code = |value: &Value| {
         let cell = value.cell();
-        cell.among(&words).or_else(|| other.filter(|_| !cell.is_nothing()))
+        cell.among(&words).unwrap_or(if cell.is_nothing() { -2 } else { other.unwrap_or(-1) })
     };
-    values.iter().map(|value| value.as_ref().and_then(code).unwrap_or(-1)).collect()
+    values.iter().map(|value| value.as_ref().map_or(-2, code)).collect()
 }
 
 /// The name of the type that the Arrow C interface writes like this, and its writer like that; where it holds no numbers, why and what to do.

@@ -44,6 +44,14 @@ def test_a_simulation_takes_tables_by_name_and_categories():
     assert federation.sites == list("abcd") and result["k"] == 3
 
 
+def test_a_simulation_counts_missing_values_as_files_do():
+    rows = sites()
+    rows[0][:40, 0] = np.nan
+    federation = veilsum.Federation.of(COLUMNS, method="describe", rho=50, expected_rows=450)
+    described = federation.simulate(rows)["description"]["numbers"]
+    assert abs(described[0]["missing"] - 40) < 15 and described[1]["missing"] is None
+
+
 def test_what_is_wrong_has_code_culprit_and_next_step(tmp_path):
     with pytest.raises(errors.UsageError) as wrong:
         veilsum.Federation.of(COLUMNS, k=3, m=0.5, exact=True).simulate(sites())

@@ -102,6 +102,27 @@ fn missing_values_are_counted_in_rows_that_are_left_out() {
     assert_eq!((tally.rows, tally.used, tally.filtered), (6, 2, 1));
 }
 
+/// Under noise rows in memory are left out as a file's are, and count as these where they lack a value; a word that no category is lacks none.
+#[test]
+fn missing_values_of_rows_in_memory_are_counted() {
+    let mut work = work(2);
+    work.columns = vec![Column { name: "x".into(), lower: 0.0, upper: 1.0 }];
+    work.recipe = fcm(2, 2.0, 0.0, 3, Seeding::Uniform { seed: 1 });
+    (work.recipe.noise, work.out_of_box) = (Some(Noise::usual(50.0, 200).from_anywhere()), OutOfBox::Clip);
+    let categories = ["n", "y"].map(str::to_owned).to_vec();
+    work.categorical = vec![crate::plan::Categorical { column: "died".into(), categories, weight: 1.0 }];
+    let (federation, folder) = (through_file(&work), Folder::new("memory"));
+    let from = RowsFrom::file(folder.at("rows.csv"));
+    std::fs::write(&from.data, "x,died\n0.5,y\n,y\n0.25,n\n,\n0.5,z\n").unwrap();
+    let (nan, no) = (f64::NAN, f64::INFINITY);
+    let values = [0.5, 0.0, 1.0, nan, 0.0, 1.0, 0.25, 1.0, 0.0, nan, nan, nan, 0.5, no, no];
+    let asked = veilsum_cluster::Batch::from(veilsum_cluster::Query::from(veilsum_cluster::query::Missing {}));
+    let steps = veilsum_cluster::Steps::Exact(vec![veilsum_cluster::SumStep { len: 3, fraction_bits: 3 }]);
+    for loaded in [load_rows(&federation, &from), rows_in_memory(&federation, &values)].map(Result::unwrap) {
+        assert_eq!((loaded.rows.rows(), loaded.rows.words(&asked, &steps).unwrap()), (2, vec![2 << 3, 1 << 3, 0]));
+    }
+}
+
 /// [NOI-9]: at most so many rows of a person count; and rows are not cut by a secret that nobody keeps.
 #[test]
 fn noi_9_rows_of_persons_are_cut() {

@@ -166,8 +166,8 @@ def _coded(column: _arrow.Column, categories: list[str], name: str, refuse: bool
             f"row {bad[0]}, column {name!r}: not one of the plan's categories ({len(bad)} such rows)",
             "correct the row, or agree on a plan that lists its category",
         )
-    coded = np.eye(len(categories))[places]
-    coded[bad] = np.nan
+    coded = np.eye(len(categories))[np.maximum(places, 0)]
+    coded[bad] = np.where(places[bad] == -2, np.nan, np.inf)[:, None]
     return coded
 
 
@@ -205,7 +205,7 @@ def of_plan(
     """Rows in the columns of a plan: n x d in original units, indicators of categories behind the numbers.
 
     A table has its columns found by name, others are ignored; an array has the plan's columns of numbers in their order. Without
-    ``finite`` a row that cannot be used has a NaN, and nobody complains. ``noise`` is whether the plan has any.
+    ``finite`` a row that cannot be used has a NaN, or of a category that is not listed infinity, and nobody complains. ``noise`` is whether the plan has any.
     """
     named = _columns(x)
     if named is None:

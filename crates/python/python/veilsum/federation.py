@@ -211,7 +211,8 @@ class Federation:
                 self._planned, self._names = _core.Planned.made(self._options, names), names
             rows = [rows[name] for name in names]
         planned = self._for(len(rows))
-        arrays = [of_plan(one, planned.columns, planned.categorical) for one in rows]
+        noise = planned.noise
+        arrays = [of_plan(one, planned.columns, planned.categorical, finite=not noise, noise=noise) for one in rows]
         told = json.loads(_core.simulate(planned, arrays, None if policy is None else os.fspath(policy)))
         return Result(told["result"], told["sites"], told["policy"], told["summary"])
 
