@@ -21,6 +21,8 @@ use crate::{Batch, Centres, Domain, Error, Query, Totals, Transform};
 struct Member {
     k: u32,
     restart: u32,
+    /// The best other partition over the candidates of first centres, under noise.
+    rival: Option<f64>,
     iteration: Box<dyn Iteration>,
     over: bool,
     verdict: Option<Verdict>,
@@ -207,7 +209,7 @@ impl Run {
 
     /// One K and restart at its beginning.
     fn member(&self, k: u32, restart: u32) -> Result<Member, Error> {
-        let (seed, start) = self.start(k, restart)?;
+        let (seed, start, rival) = self.start(k, restart)?;
         let iteration = match self.recipe.noisy(start.clone(), &self.domain)? {
             Some(iteration) => iteration,
             None => {
@@ -217,7 +219,7 @@ impl Run {
                 self.recipe.algorithm.begin(at)?
             }
         };
-        Ok(Member { k, restart, iteration, over: false, verdict: None, cohort: self.cohort })
+        Ok(Member { k, restart, rival, iteration, over: false, verdict: None, cohort: self.cohort })
     }
 
     /// The points that an algorithm asks about in place of centres, as many as it wants or as hold rows.
@@ -234,15 +236,15 @@ impl Run {
         candidates.start(anchors, *seed, *tries).map(Some)
     }
 
-    /// First centres, in the units of the questions, and the seed they came from.
-    fn start(&self, k: u32, restart: u32) -> Result<(u64, Centres), Error> {
+    /// First centres, in the units of the questions, after the seed they came from and before their rival.
+    fn start(&self, k: u32, restart: u32) -> Result<(u64, Centres, Option<f64>), Error> {
         Ok(match &self.recipe.seeding {
             Seeding::Uniform { seed } => {
                 let seed = seed.wrapping_add(u64::from(restart));
                 if self.recipe.noise.is_some() {
-                    return Ok((seed, spread(&self.domain, k as usize, seed)?));
+                    return Ok((seed, spread(&self.domain, k as usize, seed)?, None));
                 }
-                (seed, Centres::uniform(&self.domain, k as usize, seed)?)
+                (seed, Centres::uniform(&self.domain, k as usize, seed)?, None)
             }
             Seeding::Given { centres } => {
                 let centres = match &self.transform {
@@ -250,12 +252,13 @@ impl Run {
                     Some(transform) => confined(&transform.centres(centres)?, &self.domain),
                     None => centres.clone(),
                 };
-                (0, centres)
+                (0, centres, None)
             }
             Seeding::Candidates(params) => {
                 let seed = params.seed.wrapping_add(u64::from(restart));
                 let found = self.candidates.as_ref().ok_or_else(|| Error::parameter("seeding has not run"))?;
-                (seed, found.start(k as usize, seed, params.tries)?)
+                let (start, rival) = found.start_and_rival(k as usize, (seed, params.tries), &self.domain)?;
+                (seed, start, rival.filter(|_| self.recipe.noise.is_some()))
             }
         })
     }

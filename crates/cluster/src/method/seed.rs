@@ -44,7 +44,7 @@ mod tests;
 use serde::{Deserialize, Serialize};
 
 use crate::metrics::lost;
-use crate::offline::kmeans::{best_and_others, best_of, drawn, greedy_plus_plus, weighted_lloyd};
+use crate::offline::kmeans::{WeightedFit, best_and_others, drawn, greedy_plus_plus, weighted_lloyd};
 use crate::privacy::{Levels, Noise};
 use crate::query::{Bracket, LocalMeans, LocalSteps, Margins, Shifts};
 use crate::random::Stream;
@@ -169,25 +169,35 @@ impl SeedPoints {
     /// # Errors
     /// [`Error::NoClusters`].
     pub fn start(&self, k: usize, seed: u64, tries: u32) -> Result<Centres, Error> {
+        Ok(self.best(k, seed, tries)?.0)
+    }
+
+    /// The same, and how many times as large the objective over the points is in the best other try of which a centre lies elsewhere;
+    /// `None` if none of them does.
+    pub(crate) fn start_and_rival(
+        &self,
+        k: usize,
+        (seed, tries): (u64, u32),
+        domain: &Domain,
+    ) -> Result<(Centres, Option<f64>), Error> {
+        let (start, least, others) = self.best(k, seed, tries)?;
+        let elsewhere = others.iter().filter(|other| lost(&other.centres, &start, domain) > 0);
+        let rival = elsewhere.map(|other| other.objective / least).min_by(f64::total_cmp);
+        Ok((start, rival))
+    }
+
+    /// First centres, their objective, and the other tries; without tries 0 and none.
+    fn best(&self, k: usize, seed: u64, tries: u32) -> Result<(Centres, f64, Vec<WeightedFit>), Error> {
         if k == 0 {
             return Err(Error::NoClusters);
         }
         if self.count() >= k {
-            return Ok(best_of(&self.points, &self.weights, k, tries, &mut Stream::new(seed, LABEL)).centres);
+            let mut stream = Stream::new(seed, LABEL);
+            let (best, others) = best_and_others(&self.points, &self.weights, k, tries, &mut stream);
+            return Ok((best.centres, best.objective, others));
         }
         let d = self.points.columns();
-        Ok(Centres::finite(d, &self.points.as_slice()[..k.min(self.points.k()) * d]))
-    }
-
-    /// How many times as large as that of [`Self::start`] the objective over the points is in the best other try of which a centre lies
-    /// elsewhere; `None` if none of them does.
-    pub(crate) fn rival(&self, k: usize, seed: u64, tries: u32, domain: &Domain) -> Option<f64> {
-        if k == 0 || self.count() < k {
-            return None;
-        }
-        let (best, others) = best_and_others(&self.points, &self.weights, k, tries, &mut Stream::new(seed, LABEL));
-        let elsewhere = others.iter().filter(|other| lost(&other.centres, &best.centres, domain) > 0);
-        elsewhere.map(|other| other.objective / best.objective).min_by(f64::total_cmp)
+        Ok((Centres::finite(d, &self.points.as_slice()[..k.min(self.points.k()) * d]), 0.0, Vec::new()))
     }
 
     /// How many hold rows.

@@ -4,7 +4,7 @@ use super::{Member, Run};
 use ndarray::Array2;
 
 use crate::algorithm::{Algorithm, CLEAR_SHARE, confined};
-use crate::method::{ClusterSizes, CurvePoint, Fit, Outcome, Seeding, Stability};
+use crate::method::{ClusterSizes, CurvePoint, Fit, Outcome, Stability};
 use crate::profile::Profile;
 use crate::validity::Verdict;
 use crate::{Centres, Error, distance, metrics};
@@ -182,7 +182,7 @@ impl Run {
                 Some(found) => Some(found.variances.iter().map(|variance| variance.sqrt()).collect()),
                 None => self.candidates.as_ref().map(|points| points.deviations.clone()),
             },
-            rival: self.rival(member),
+            rival: member.rival,
             margins: self.candidates.as_ref().map(|points| points.margins.clone()),
             profile: self.profile(&fit.centres, verdict),
             candidates: self.candidates.as_ref().map(|points| points.count() as u32),
@@ -194,17 +194,6 @@ impl Run {
             stability: self.stability(member),
             description: fit.description,
         })
-    }
-
-    /// The best other partition over the candidates of first centres, under noise.
-    fn rival(&self, member: &Member) -> Option<f64> {
-        let (Some(points), Seeding::Candidates(params), Some(_)) =
-            (&self.candidates, &self.recipe.seeding, &self.recipe.noise)
-        else {
-            return None;
-        };
-        let seed = params.seed.wrapping_add(u64::from(member.restart));
-        points.rival(member.k as usize, seed, params.tries, &self.domain)
     }
 
     /// How many took no part in the last round of a method in which a site finds K clusters of its own, as far as totals over one
