@@ -4,10 +4,11 @@ use std::{borrow::Cow, collections::BTreeSet};
 
 use serde_json::json;
 use veilsum_cluster::{
-    Algorithm, Domain, Indices, OutOfBox, Outcome, Prepared, Recipe, Rows, Scaling,
+    Algorithm, Centres, Domain, Indices, OutOfBox, Outcome, Prepared, Recipe, Rows, Scaling,
     algorithm::ALGORITHMS,
     method::{Candidates, Choice, CurvePoint, Pick, Seeding, Stability},
     pooled,
+    privacy::Noise,
     random::Stream,
     warnings,
 };
@@ -184,4 +185,18 @@ fn every_finding_is_said_under_the_methods_for_which_it_means_something() {
             assert!(others.is_empty() || border, "{finding} under {}: {others:?}", about.name);
         }
     }
+}
+
+/// Under noise a share whose error nobody knows is said by its bound.
+#[test]
+fn a_column_that_made_noisy_clusters_made_about_half_or_more() {
+    let mut recipe = Recipe::plain(usual("kmeans", 1.4, 1e-3), 2, Seeding::Candidates(Candidates::usual(1)));
+    let mut outcome = plain(&recipe);
+    outcome.centres = Centres::new(2, D, (0..2 * D).map(|at| if at == D { 0.9 } else { 0.1 }).collect()).unwrap();
+    outcome.clusters.sizes = vec![Some(150); 2];
+    recipe.noise = Some(Noise::usual(50.0, 300));
+    let found = warnings::of(&recipe, &domain(), &["a", "b"].map(str::to_owned), &outcome, 1.0);
+    let one = found.iter().find(|warning| warning.name == "one-column").expect("all of the squares");
+    assert!(one.text.starts_with("About half or more of the squared differences between clusters are of \"a\" alone"));
+    assert!(!one.text.contains("100"), "{}", one.text);
 }

@@ -39,10 +39,10 @@ const EMPTY: f64 = 0.5;
 const NEARLY_ALL: f64 = 0.8;
 
 /// What a column's rows look like in bins.
-#[derive(Debug, PartialEq)]
+#[derive(Debug, Clone, PartialEq)]
 enum Shape {
-    /// This part of the rows lies apart from all others, in the lowest bin or bins if `low`.
-    Apart { part: f64, low: bool, single: bool },
+    /// This part of the rows, which noise moves by so much (one deviation), lies apart from all others, in the lowest bin or bins if `low`.
+    Apart { part: f64, error: f64, low: bool, single: bool },
     /// Every bin has the same number of rows, as of row numbers.
     Numbered,
 }
@@ -95,7 +95,7 @@ pub(super) fn of(domain: &Domain, names: &[String], outcome: &Outcome, noise: f6
     };
     if let Some(profile) = &profile {
         found.extend(
-            one_column(profile, outcome, domain.numbers(), &name)
+            one_column(profile, outcome, domain.numbers(), noise > 0.0, &name)
                 .filter(|(column, _)| free(column))
                 .map(|(_, warning)| warning),
         );
@@ -106,23 +106,25 @@ pub(super) fn of(domain: &Domain, names: &[String], outcome: &Outcome, noise: f6
 fn told(column: usize, name: &str, shape: &Shape) -> Warning {
     let at = ("column", column as f64);
     match *shape {
-        Shape::Apart { part, low, single } => {
+        Shape::Apart { part, error, low, single } => {
             let end = if low { "lower" } else { "upper" };
-            let percent = 100.0 * part;
+            let numbers = |threshold: f64| [at, ("part", part), ("part_error", error), ("threshold", threshold)];
             if part <= FEW || !single {
                 let text = format!(
-                    "{percent:.2} % of the rows lie at the {end} end of {name:?}, apart from all others by more than half of its \
+                    "{} of the rows lie at the {end} end of {name:?}, apart from all others by more than half of its \
                      range: outliers, or a code such as -999. They carry the column, and in the rest of the rows it counts for little. \
-                     Correct or clip them, or narrow the range (out_of_box=clip)"
+                     Correct or clip them, or narrow the range (out_of_box=clip)",
+                    share(part, error, 2)
                 );
-                return Warning::new("outliers", text, [at, ("part", part), ("threshold", FEW)]);
+                return Warning::new("outliers", text, numbers(FEW));
             }
             let text = format!(
-                "{percent:.1} % of the rows have the same or nearly the same value at the {end} end of {name:?}, apart from all others \
+                "{} of the rows have the same or nearly the same value at the {end} end of {name:?}, apart from all others \
                  by more than half of its range, as a code for a missing value has (-999). If it is one, name it in \
-                 missing_marks; the clusters may be made by it"
+                 missing_marks; the clusters may be made by it",
+                share(part, error, 1)
             );
-            Warning::new("code", text, [at, ("part", part), ("threshold", SOME)])
+            Warning::new("code", text, numbers(SOME))
         }
         Shape::Numbered => {
             let text = format!(
@@ -132,6 +134,16 @@ fn told(column: usize, name: &str, shape: &Shape) -> Warning {
             Warning::new("row-numbers", text, [at, ("threshold", EVEN)])
         }
     }
+}
+
+/// A share of the rows in per cent: to so many digits, or to two of its error, which is half of a 95 % interval as behind every ±.
+fn share(part: f64, error: f64, digits: usize) -> String {
+    let [part, error] = [part, error].map(|of| 100.0 * of);
+    if error == 0.0 {
+        return format!("{part:.digits$} %");
+    }
+    let digits = (1.0 - error.log10().floor()).clamp(0.0, 6.0) as usize;
+    format!("{part:.digits$} ± {error:.digits$} %")
 }
 
 /// The standard deviation of a column as part of its range, by bins with noise; rows are taken to be spread evenly in their bin. `None` if
@@ -195,12 +207,15 @@ fn shape(rows: &[f64], mean: Option<f64>, noise: f64) -> Option<Shape> {
             return None;
         }
         let single = at.0 == at.1;
+        // The bins of the part are in both sums, the others in that of all rows alone.
+        let (own, all) = (if is_low { low + 1 } else { bins - low - 1 } as f64, bins as f64);
+        let error = noise * ((1.0 - part).powi(2) * own + part.powi(2) * (all - own)).sqrt() / n;
         // Two ends of one bin each are the two values of a yes and a no, unless the mean says that they are more values.
         let upper = if is_low { 1.0 - part } else { part };
         let ends = full == [0, bins - 1] && mean.is_some_and(|mean| (mean - upper).abs() > ENDS);
         let binary = full.len() == 2 && part > FEW && !ends;
         if !binary && (part <= FEW || (single && part <= SOME)) {
-            return Some(Shape::Apart { part, low: is_low, single });
+            return Some(Shape::Apart { part, error, low: is_low, single });
         }
     }
     // The first and the last bin may be covered in part.
@@ -217,11 +232,13 @@ fn held(outcome: &Outcome) -> Option<Vec<f64>> {
     rows.or_else(|| outcome.clusters.mass.iter().copied().collect())
 }
 
-/// Columns that made the clusters, and columns that a small cluster carries.
+/// Columns that made the clusters, and columns that a small cluster carries. Nobody knows how far noise moves these shares: their bounds
+/// are said then.
 fn one_column<'a>(
     profile: &'a Profile,
     outcome: &'a Outcome,
     numbers: usize,
+    noisy: bool,
     name: &'a dyn Fn(usize) -> &'a str,
 ) -> impl Iterator<Item = (usize, Warning)> + 'a {
     let (k, d) = (outcome.centres.k(), outcome.centres.columns());
@@ -234,11 +251,13 @@ fn one_column<'a>(
         let name = name(column);
         let few = held(*largest).filter(|few| *few <= FEW && *own > HALF && *part > 1.0 / (2 * d) as f64);
         if let Some(few) = few {
+            let (held, made) = match noisy {
+                true => (format!("about {:.0} % of the rows or less", 100.0 * FEW), "about half or more".to_owned()),
+                false => (format!("{:.2} % of the rows", 100.0 * few), format!("{:.0} %", 100.0 * own)),
+            };
             let text = format!(
-                "cluster {largest} holds {:.2} % of the rows, and makes {:.0} % of the differences between clusters in {name:?}: few \
-                 rows that lie apart carry the column. Look at these rows; or clip them (out_of_box=clip)",
-                100.0 * few,
-                100.0 * own
+                "cluster {largest} holds {held}, and makes {made} of the differences between clusters in {name:?}: few \
+                 rows that lie apart carry the column. Look at these rows; or clip them (out_of_box=clip)"
             );
             let numbers = [("column", column as f64), ("part", few), ("threshold", FEW)];
             return Some((column, Warning::new("outliers", text, numbers)));
@@ -250,10 +269,13 @@ fn one_column<'a>(
                 // An indicator is not standardised.
                 false => "give the categories a smaller weight (category_weight)",
             };
+            let made = match noisy {
+                true => "About half or more".to_owned(),
+                false => format!("{:.1} %", 100.0 * part),
+            };
             let text = format!(
-                "{:.1} % of the squared differences between clusters are of {name:?} alone: this column made the clusters, and the \
+                "{made} of the squared differences between clusters are of {name:?} alone: this column made the clusters, and the \
                  other {} hardly count. If that is not what you want, {less}, or leave it out",
-                100.0 * part,
                 d - 1
             );
             let numbers = [("column", column as f64), ("part", *part), ("threshold", HALF), ("chance", chance)];
@@ -284,7 +306,7 @@ mod tests {
         let code = rows(950, 0.0, 120.0).into_iter().chain(vec![-999.0; 50]);
         assert_eq!(
             shape(&binned(code, (-999.0, 120.0)), None, 0.0),
-            Some(Shape::Apart { part: 0.05, low: true, single: true })
+            Some(Shape::Apart { part: 0.05, error: 0.0, low: true, single: true })
         );
         let ids = (1..=3000).map(f64::from);
         assert_eq!(shape(&binned(ids.clone(), (1.0, 3000.0)), None, 0.0), Some(Shape::Numbered));
@@ -297,7 +319,7 @@ mod tests {
         assert_eq!(shape(&narrow, None, 0.0), None);
         assert_eq!(shape(&narrow, Some(0.9), 0.0), None, "two values");
         let found = shape(&narrow, Some(0.9 * 1004.0 / 1009.0), 0.0);
-        assert_eq!(found, Some(Shape::Apart { part: 0.1, low: true, single: true }));
+        assert_eq!(found, Some(Shape::Apart { part: 0.1, error: 0.0, low: true, single: true }));
         let two: Vec<f64> = rows(700, 0.0, 0.1).into_iter().chain(rows(300, 0.9, 1.0)).collect();
         assert_eq!(shape(&binned(two.into_iter(), (0.0, 1.0)), None, 0.0), None);
         assert_eq!(shape(&binned(std::iter::repeat_n(0.3, 500), (0.0, 1.0)), None, 0.0), None);
@@ -329,8 +351,19 @@ mod tests {
         let flat = clean.iter().filter(|(_, spread)| spread.is_some_and(|sd| sd < FLAT)).count();
         assert_eq!(flat, 0);
         let told = |shape: &Option<Shape>| matches!(shape, Some(Shape::Apart { single: true, low: true, .. }));
-        let codes = (0..100).filter(|_| told(&column(250).0)).count();
-        assert!(codes >= 95, "{codes} of 100 codes");
+        let codes: Vec<Shape> =
+            (0..100).filter_map(|_| column(250).0.filter(|shape| told(&Some(shape.clone())))).collect();
+        assert!(codes.len() >= 95, "{} of 100 codes", codes.len());
+        // Their shares stand with what noise does to them.
+        let within = |shape: &&Shape| match **shape {
+            Shape::Apart { part, error, .. } => (part - 250.0 / 3_000.0).abs() < 2.0 * error && error < 0.01,
+            Shape::Numbered => false,
+        };
+        let held = codes.iter().filter(within).count();
+        assert!(held >= 88, "{held} of {} shares", codes.len());
+        let said = super::told(0, "x", &Shape::Apart { part: 0.083_25, error: 0.004_8, low: true, single: true });
+        assert!(said.text.starts_with("8.33 ± 0.48 % of the rows have the same"), "{}", said.text);
+        assert_eq!(said.numbers["part_error"], Some(0.004_8));
         let narrow: Vec<f64> = (0..17).map(|bin| f64::from(u8::from(bin == 3)) * 3_000.0 + NOISE * 0.5).collect();
         assert!(spread(&narrow, NOISE).is_some_and(|sd| sd < FLAT));
         assert_eq!(spread(&[NOISE; 17], NOISE), None, "nothing but noise");
