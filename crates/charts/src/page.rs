@@ -36,9 +36,12 @@ figure{margin:.8rem 0;max-width:36rem;break-inside:avoid}figcaption{font-weight:
 .scroll .turns td{max-width:none;display:flex;justify-content:space-between;gap:1rem}.turns td::before{content:attr(data-column)}\
 .turns td:first-child{font-weight:bold}.turns td:first-child::before,.turns td:empty{display:none}\
 .pairs td::before{content:none}.pairs td:first-child{font-weight:bold}.scroll{font-size:.9rem}.scroll td:first-child{min-width:6.5rem;max-width:10rem}}\
-@media print{@page{margin:2cm}body{font-size:10pt}main,footer{max-width:none;padding:0}h2,h3{break-after:avoid}tr,li,.says,.numbers{break-inside:avoid}\
-.scroll{overflow:visible;background:none;font-size:8pt}.scroll td,.scroll th{min-width:0}\
-.charts{grid-template-columns:repeat(2,1fr)}a{color:inherit;text-decoration:none}}";
+@media print{@page{size:A4;margin:1.3cm 1.5cm}body{font-size:8.5pt;line-height:1.35}main,footer{max-width:none;padding:0}\
+h1{font-size:13pt;margin:0 0 .5rem}h2{font-size:11pt;margin:.7rem 0 .3rem;padding-top:.2rem}h3{margin:.4rem 0 .2rem}p,ul,.says,.beware{max-width:none;margin:.3rem 0}\
+.says,.beware{font-size:10pt}h2,h3{break-after:avoid}tr,li,.says{break-inside:avoid}\
+.scroll{overflow:visible;background:none;font-size:7.5pt}.scroll td,.scroll th{min-width:0;padding:.1rem .3rem}\
+.charts{grid-template-columns:repeat(3,1fr);gap:.5rem}figure{margin:.3rem 0;font-size:8pt}details{margin:.2rem 0}details:not([open])>:not(summary){display:none}\
+a{color:inherit;text-decoration:none}}";
 
 /// Columns of numbers that fit a telephone.
 const FIT: usize = 4;

@@ -189,8 +189,8 @@ pub(super) fn centres(page: &mut Page, all: &Reported, columns: &Columns, in_pai
     }
     table(page, told, columns);
     let drawn = told.centres.len() > 1 && told.is_drawn();
-    if columns.names.len() > 1 && drawn && in_pairs {
-        pairs(page, told, columns, &[]);
+    if in_pairs && drawn && !columns.pairs(told).is_empty() {
+        page.folded("Columns in pairs", |page| pairs(page, told, columns, &[]));
     }
     categories(page, told);
     if !told.clusters.not_shown.is_empty() {
@@ -293,9 +293,6 @@ fn table(page: &mut Page, told: &Told, columns: &Columns) {
 /// The centres on pairs of columns, with what is known of their extent; `clouds` are rows of the one who looks, by pair.
 pub(super) fn pairs(page: &mut Page, told: &Told, columns: &Columns, clouds: &[Vec<Cloud>]) {
     let pairs = columns.pairs(told);
-    if pairs.is_empty() {
-        return;
-    }
     let shares = shares(told);
     let shown = shown(told);
     let mut extents = 0;
@@ -321,7 +318,6 @@ pub(super) fn pairs(page: &mut Page, told: &Told, columns: &Columns, clouds: &[V
             Chart::new(title, a.clone(), b.clone(), Plot::Plane(clouds, spots))
         })
         .collect();
-    page.subpart("Columns in pairs");
     let ellipses = match extents {
         0 if shares.is_some() => {
             "The larger the circle, the more the cluster holds; how far its rows spread is not known."

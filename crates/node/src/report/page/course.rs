@@ -37,8 +37,6 @@ pub(super) fn choice_of_k(page: &mut Page, told: &Told) {
         "Every number of groups K was tried, and indices were computed of each from totals alone. An elbow is where a curve that falls over \
          the whole range bends most.",
     );
-    let curves = indices::curves(told);
-    page.charts(&curves);
     let rows = told.curve.iter().map(|point| {
         let index = point.indices.fuzzy_davies_bouldin;
         let state = match (point.collapsed, point.converged) {
@@ -55,6 +53,9 @@ pub(super) fn choice_of_k(page: &mut Page, told: &Told) {
         ]
     });
     page.numbers(&["K", "fuzzy Davies–Bouldin", "objective J", "rounds", "how it ended"], rows);
+    page.folded("All indices over K", |page| {
+        page.charts(&indices::curves(told));
+    });
 }
 
 /// Everything that the screen says too, under the same words.
@@ -84,13 +85,16 @@ pub(super) fn in_numbers(page: &mut Page, all: &Reported) {
     }
 }
 
-/// The shift of every round.
+/// The shift of every round, folded up.
 pub(super) fn convergence(page: &mut Page, told: &Told) {
     // Under noise the centres move by the noise, round after round.
     if told.history.is_empty() || told.privacy.is_some() {
         return;
     }
-    page.part("Convergence");
+    page.folded("Convergence", |page| shifts(page, told));
+}
+
+fn shifts(page: &mut Page, told: &Told) {
     let shifts: Vec<(f64, f64)> = told.history.iter().map(|at| (f64::from(at.round), at.shift)).collect();
     let chart = Chart::new(
         "How far all centres moved in each round",

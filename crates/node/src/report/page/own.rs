@@ -183,7 +183,10 @@ fn scatter(page: &mut Page, told: &Told, own: &Own, columns: &Columns) {
                 .collect()
         })
         .collect();
-    pairs(page, told, columns, &clouds);
+    if !clouds.is_empty() {
+        page.subpart("Columns in pairs");
+        pairs(page, told, columns, &clouds);
+    }
     let every = if step > 1 { format!("Every {step}th row is drawn. ") } else { String::new() };
     page.aside(&format!("{every}Each row has the colour and shape of the cluster of its highest membership; those that belong to no cluster clearly are paler. Rows out of the box are not drawn."));
 }

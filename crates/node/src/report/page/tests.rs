@@ -138,6 +138,23 @@ fn a_report_says_what_was_found_why_how_good_and_by_whom() {
     assert!(html.contains("K = 8: smallest") && html.contains("K = 3: the result"), "what is best is marked");
 }
 
+/// Two pages of paper, laid out by hand, have room for some 1,400 words and two charts in a row; the rest is folded up, and stays so.
+#[test]
+fn what_is_not_folded_fits_two_pages_of_paper() {
+    let place = Place::new("paper");
+    let html = checked(&place.put("result.json", &result(6, 8, 5, "c")), None);
+    let mut parts = html.split("<details");
+    let open = parts.next().unwrap_or_default().to_owned();
+    let open = parts.fold(open, |open, part| open + part.split_once("</details>").map_or("", |(_, rest)| rest));
+    let words = open.split("<body>").nth(1).unwrap_or_default().split('<').filter_map(|tag| tag.split_once('>'));
+    let words: usize = words.map(|(_, text)| text.split_whitespace().count()).sum();
+    assert!(words < 1_400 && open.matches("<figure").count() <= 2, "{words} words");
+    for part in ["How large the clusters are", "Where the clusters are", "How many groups", "To cite"] {
+        assert!(open.contains(part), "{part}");
+    }
+    assert!(html.contains("@page{size:A4") && html.contains("details:not([open])>:not(summary){display:none}"));
+}
+
 #[test]
 fn names_with_html_stay_names() {
     let place = Place::new("nasty");
