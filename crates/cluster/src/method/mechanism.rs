@@ -8,7 +8,8 @@
 //! floors of [NOI-7], the clip, the ratios in the indices, and that other rows of the same kind would have given another result. All
 //! of it is post-processing of the plan and of noisy totals, and costs no privacy.
 //!
-//! It fails where rows are no such clusters at all: the made-up ones are symmetric and have the same deviations in all clusters.
+//! It fails where rows are no such clusters at all: the made-up ones are symmetric and have the same deviations in all clusters. Columns of
+//! a yes and a no are known by their bins, and have the shares of the centres.
 
 mod cloud;
 mod describe;
@@ -43,6 +44,11 @@ const REPETITIONS: usize = 200;
 const LAST_ROUNDS: u32 = 15;
 /// Least distance of two clear clusters, in deviations of a cluster in two columns: where the deviation of made-up rows begins.
 const APART: f64 = 5.4;
+
+/// Rows of a column lie at its ends if both of these bins hold more than so many deviations of their noise, and all others together little more than
+/// this part of the rows.
+const CLEAR: f64 = 3.5;
+const INNER: f64 = 0.05;
 
 /// Rounds of the plain method over made-up rows at most; it rests when centres move less than this part of their least distance.
 const PLAIN_ROUNDS: u32 = 60;
@@ -239,7 +245,7 @@ impl<'a> Mechanism<'a> {
     /// are raked and the deviations are scaled until the totals of the cloud are the released ones. The objective tells how far where
     /// no round was around the centres; it is one total whose noise may be as large as itself, and errors scale with the deviation. The
     /// plan's rows, shared alike, stand for what was not asked.
-    fn fitted(&self, outcome: &Outcome, centres: &Centres, shape: &Shape) -> Cloud {
+    fn fitted(&self, outcome: &Outcome, centres: &Centres, shape: &Shape, ends: &[usize]) -> Cloud {
         let (k, d) = (centres.k(), centres.columns());
         let gap = gap(centres, self.domain);
         let floor = self.levels.of_round(1.0)[0].deviation * self.excess;
@@ -248,9 +254,9 @@ impl<'a> Mechanism<'a> {
             outcome.pulled.as_ref().filter(|_| self.is_hard()).map(|pulled| pulled.weights.iter().copied().map(Some));
         let told = hard.map_or_else(|| outcome.clusters.mass.clone(), Iterator::collect);
         let wanted: Vec<f64> = told.iter().map(|held| held.unwrap_or(alike).max(floor)).collect();
-        let wide = self.wide(outcome, centres, &wanted);
+        let wide = (&*self.wide(outcome, centres, &wanted), ends);
         let (mut rows, mut deviation, mut places) = (wanted.clone(), deviation(centres, self.domain), centres.clone());
-        let mut made = shape.cloud(&places, &rows, &wide, deviation, self.domain);
+        let mut made = shape.cloud(&places, &rows, wide, deviation, self.domain);
         let clip = outcome.pulled.as_ref().map_or(f64::INFINITY, |pulled| pulled.clip);
         for _ in 0..FITTING {
             let found = self.held(&made, centres);
@@ -268,7 +274,7 @@ impl<'a> Mechanism<'a> {
             // The centres are to rest where they are.
             let moved = places.as_slice().iter().enumerate().map(|(i, x)| x - sums[k + i] / sums[i / d].max(1.0));
             places = confined(&Centres::finite(d, &moved.collect::<Vec<_>>()), self.domain);
-            made = shape.cloud(&places, &rows, &wide, deviation, self.domain);
+            made = shape.cloud(&places, &rows, wide, deviation, self.domain);
         }
         made
     }
@@ -295,14 +301,29 @@ impl<'a> Mechanism<'a> {
         squares.iter().map(|square| (square / mean).sqrt()).collect()
     }
 
+    /// Columns of numbers whose rows lie at the ends alone, a yes or a no, as far as bins with noise tell it.
+    fn ends(&self, outcome: &Outcome) -> Vec<usize> {
+        let query = Query::from(MARGINS);
+        let noise =
+            self.levels.of(&query, self.domain).map_or(f64::INFINITY, |levels| levels[0].deviation * self.excess);
+        let two = |bins: &Vec<f64>| {
+            let [low, inner @ .., high] = &bins[..] else { return false };
+            let between = INNER * bins.iter().sum::<f64>() + noise * (inner.len() as f64).sqrt();
+            low.min(*high) > CLEAR * noise && inner.iter().sum::<f64>() < between
+        };
+        let columns = outcome.margins.iter().flatten().take(self.domain.numbers()).enumerate();
+        columns.filter(|(_, bins)| two(bins)).map(|(column, _)| column).collect()
+    }
+
     /// Made-up rows as [`Mechanism::fitted`] makes them, and the result's centres, in the units of the rounds.
     fn made_up(&self, outcome: &Outcome, shape: &Shape) -> Result<(Cloud, Centres), Error> {
+        let ends = self.ends(outcome);
         let Some(transform) = &outcome.transform else {
-            return Ok((self.fitted(outcome, &outcome.centres, shape), outcome.centres.clone()));
+            return Ok((self.fitted(outcome, &outcome.centres, shape, &ends), outcome.centres.clone()));
         };
         let (inner, centres) = (transform.domain(self.domain)?, transform.centres(&outcome.centres)?);
         let within = Mechanism { domain: &inner, levels: self.levels_over(&inner)?, ..*self };
-        Ok((within.fitted(outcome, &centres, shape), centres))
+        Ok((within.fitted(outcome, &centres, shape, &ends), centres))
     }
 
     fn is_hard(&self) -> bool {

@@ -37,6 +37,8 @@ impl Cloud {
 pub(super) struct Shape {
     pub(super) normal: Vec<f64>,
     pub(super) each: usize,
+    /// Which part of a cluster's points lies below each of them in a column, and half of itself.
+    ranks: Vec<f64>,
 }
 
 impl Shape {
@@ -50,15 +52,23 @@ impl Shape {
             let deviation = (squares / (each / 2) as f64).sqrt();
             half.iter_mut().skip(column).step_by(d).for_each(|z| *z /= deviation);
         }
-        Self { normal: half.iter().copied().chain(half.iter().map(|z| -z)).collect(), each }
+        let normal: Vec<f64> = half.iter().copied().chain(half.iter().map(|z| -z)).collect();
+        let mut ranks = vec![0.0; normal.len()];
+        for column in 0..d {
+            let mut order: Vec<usize> = (column..normal.len()).step_by(d).collect();
+            order.sort_by(|a, b| normal[*a].total_cmp(&normal[*b]));
+            order.into_iter().enumerate().for_each(|(rank, at)| ranks[at] = (rank as f64 + 0.5) / each as f64);
+        }
+        Self { normal, each, ranks }
     }
 
-    /// Clusters at `centres`, of so many rows each, of this deviation times how wide columns are, cut off at the box.
+    /// Clusters at `centres`, of so many rows each, of this deviation times how wide columns are, cut off at the box. In the columns `ends` a
+    /// point lies at one end: a yes or a no.
     pub(super) fn cloud(
         &self,
         centres: &Centres,
         rows: &[f64],
-        wide: &[f64],
+        (wide, ends): (&[f64], &[usize]),
         deviation: f64,
         domain: &Domain,
     ) -> Cloud {
@@ -68,9 +78,37 @@ impl Shape {
             let place = |(i, z): (usize, &f64)| {
                 (centre[i % d] + deviation * wide[i % d] * z).clamp(walls[i % d].0, walls[i % d].1)
             };
-            self.normal.iter().enumerate().map(place).collect()
+            let mut points: Vec<f64> = self.normal.iter().enumerate().map(place).collect();
+            for (point, ranks) in points.chunks_exact_mut(d).zip(self.ranks.chunks_exact(d)) {
+                for j in ends.iter().copied() {
+                    let share = (centre[j] - walls[j].0) / (walls[j].1 - walls[j].0);
+                    point[j] = if ranks[j] < share { walls[j].1 } else { walls[j].0 };
+                }
+            }
+            points
         };
         let behind = |n: &f64| std::iter::repeat_n(n / self.each as f64, self.each);
         Cloud { points: centres.rows().flat_map(around).collect(), weights: rows.iter().flat_map(behind).collect() }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Scaling;
+
+    /// A yes or no lies at an end, in as many rows as the centre says.
+    #[test]
+    fn columns_of_ends_have_their_shares() {
+        let domain = Domain::new(vec![0.0; 3], vec![2.0; 3], Scaling::None).unwrap();
+        let centres = Centres::known(vec![[1.0, 0.5, 1.8]]);
+        let cloud = Shape::new(POINTS, 1, 3).cloud(&centres, &[720.0], (&[1.0; 3], &[1, 2]), 0.1, &domain);
+        for (column, centre) in centres.as_slice().iter().enumerate() {
+            let values = cloud.points.iter().skip(column).step_by(3).zip(&cloud.weights);
+            let mean = values.map(|(x, weight)| x * weight).sum::<f64>() / 720.0;
+            assert!((mean - centre).abs() < 0.01, "{column}: {mean}");
+        }
+        let at_ends = |row: &[f64]| row[0] * (2.0 - row[0]) > 0.0 && row[1..].iter().all(|x| [0.0, 2.0].contains(x));
+        assert!(cloud.points.chunks(3).all(at_ends));
     }
 }
