@@ -21,7 +21,7 @@ use veilsum_node::{
         load_roster, policy_of, reading_of, roster_fingerprint,
     },
     door::{
-        Account, cap_of, judge,
+        Account, No, Verdict, cap_of, judge,
         ledger::{digests_of, look},
     },
     error::Failure,
@@ -246,6 +246,13 @@ impl Check<'_> {
             return None;
         };
         let verdict = judge(&federation.facts(), &policy.policy, &account, None);
+        if verdict == Verdict::No(No::RunBefore) {
+            self.pass(
+                "answers",
+                "this plan has been run; the next run needs a new one, which the coordinator proposes",
+            );
+            return Some(());
+        }
         self.report.answer = self.took("answers", verdict.yes());
         self.report.answer.into_iter().for_each(|yes| self.pass("answers", yes));
         Some(())

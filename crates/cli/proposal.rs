@@ -117,6 +117,10 @@ impl Judge {
 fn said(verdict: Verdict) -> Opinion {
     let (answer, words) = match verdict {
         Verdict::Yes(yes) => (PlanAnswer::Would { runs: yes.runs }, format!("Yes: {yes}")),
+        Verdict::No(No::RunBefore) => {
+            let words = "This plan has been run. The next run needs a new one, which the coordinator proposes.";
+            (PlanAnswer::Ran, words.to_owned())
+        }
         Verdict::No(why) => {
             (PlanAnswer::refusal(&why), format!("No: this site does not answer this plan: {}", Error::from(why)))
         }

@@ -29,6 +29,8 @@ pub enum PlanAnswer {
     Reading,
     /// It answers once its operator agrees ([POL-9], [POL-10]).
     NeedsAgreement,
+    /// It has answered the plan, and that run is over.
+    Ran,
 }
 
 impl PlanAnswer {
@@ -37,9 +39,12 @@ impl PlanAnswer {
         matches!(self, PlanAnswer::Would { .. })
     }
 
-    /// A refusal: its rule travels, and nothing of its words.
+    /// A no: of a refusal its rule travels, and nothing of its words.
     pub fn refusal(no: &No) -> PlanAnswer {
-        PlanAnswer::Refuses { rule: no.rule() }
+        match no {
+            No::RunBefore => PlanAnswer::Ran,
+            no => PlanAnswer::Refuses { rule: no.rule() },
+        }
     }
 
     /// The same on this party's own screen.
@@ -67,6 +72,7 @@ impl fmt::Display for PlanAnswer {
             PlanAnswer::Roster => write!(f, "its operator has not agreed to the roster yet"),
             PlanAnswer::NotReady => write!(f, "is not ready; its own screen says why"),
             PlanAnswer::Reading => write!(f, "is reading its rows"),
+            PlanAnswer::Ran => write!(f, "has run this plan"),
             PlanAnswer::NeedsAgreement => {
                 write!(f, "waits for its operator, who has to agree (veilsum agree plan.toml)")
             }
@@ -93,6 +99,7 @@ mod tests {
     fn of_a_refusal_only_the_rule_is_told() {
         let no = No::Room { plan: 64, own: 1_000 };
         assert_eq!(PlanAnswer::refusal(&no), PlanAnswer::Refuses { rule: Rule::Pol4 });
+        assert_eq!(PlanAnswer::refusal(&No::RunBefore), PlanAnswer::Ran);
         for (name, rule) in
             [("POL-4", Some(Rule::Pol4)), ("", None), (concat!("POL", "-99"), None), ("\u{1b}[31mred", None)]
         {
@@ -101,7 +108,13 @@ mod tests {
             assert!(said.is_none_or(|said| json!(said)["refuses"]["rule"] == name), "{name:?}");
         }
         assert!(PlanAnswer::Would { runs: None }.is_yes());
-        for no in [PlanAnswer::NotReady, PlanAnswer::Roster, PlanAnswer::NeedsAgreement, PlanAnswer::refusal(&no)] {
+        for no in [
+            PlanAnswer::NotReady,
+            PlanAnswer::Roster,
+            PlanAnswer::NeedsAgreement,
+            PlanAnswer::Ran,
+            PlanAnswer::refusal(&no),
+        ] {
             assert!(!no.is_yes(), "{no}");
         }
     }
