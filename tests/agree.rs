@@ -13,7 +13,7 @@ use veilsum_testkit::{
 fn federation(sites: &[&str], noisy: bool, any: Sites) -> (Cast, Policy) {
     let seeding = veilsum_cluster::method::Seeding::Uniform { seed: 1 };
     let exact = fcm(unit_square(), 2, 0.0, 4, seeding);
-    let work = if noisy { crate::noise::work(0.3) } else { exact };
+    let work = if noisy { crate::noise::work(0.0025) } else { exact };
     let cast = Cast::new(&work, sites, |terms| (terms.sites, terms.min_total_rows) = (any, 400)).expect("a federation");
     let policy = Policy { max_rows: cast.federation.terms.max_rows, ..Policy::default() };
     (cast, policy)

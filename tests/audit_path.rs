@@ -21,17 +21,13 @@ const CRATES: [&str; 6] = [
 type Part = (&'static str, &'static str, &'static [&'static str]);
 
 /// A part has the files that no part before it has.
-const PARTS: [Part; 4] = [
+const PARTS: [Part; 3] = [
     ("Masks", "What leaves a site's machine is masked, and masks come off a sum alone.", &["veilsum_proto::site"]),
     (
         "The door",
-        "What is asked is answered if policy and account allow it, with noise, and the ledger has it first.",
+        "What is asked is answered if policy and account allow it, with noise. One row moves the answer by a bounded length, whatever \
+         computes it. The ledger has it first.",
         &["veilsum_door"],
-    ),
-    (
-        "The guard",
-        "One row moves a vector with noise by a bounded length, whatever computes it.",
-        &["veilsum_contributions", "veilsum_cluster::guard"],
     ),
     (
         "The site",

@@ -72,7 +72,7 @@ fn against_plain_sums() -> (LoopbackRun, RunResult) {
 
 /// Runs over any sites, with noise, while these vanish: who is in which total, and what everybody is told.
 fn over_any(drops: &[Lost]) {
-    let mut work = crate::noise::work(50.0);
+    let mut work = crate::noise::work(19.0);
     work.recipe.algorithm = Algorithm::Fcm { m: 2.0, epsilon: 0.0, max_rounds: ROUNDS };
     let expected = cohorts(drops);
     let any = |terms: &mut Terms| (terms.sites, terms.min_cohort) = (Sites::Any, THRESHOLD as u16);

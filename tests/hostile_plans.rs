@@ -225,8 +225,7 @@ fn session(cast: &Cast, questions: &[Question]) -> Vec<Vec<u64>> {
 
 fn noisy(rounds: u32) -> PlanSpec {
     let mut work = fcm(rounds);
-    let rho = veilsum_cluster::privacy::rho(50.0, 1e-6);
-    work.recipe.noise = Some(veilsum_cluster::privacy::Noise::usual(rho, 200).from_anywhere());
+    work.recipe.noise = Some(veilsum_cluster::privacy::Noise::usual(19.0, 200).from_anywhere());
     work.out_of_box = veilsum_cluster::OutOfBox::Clip;
     work
 }

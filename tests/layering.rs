@@ -45,8 +45,8 @@ const PACKAGES: [(&str, &str, &str); 8] = [
     ),
     (
         "veilsum-door",
-        "proto",
-        "tokio quinn rustls futures async ndarray fearless clap anyhow tracing csv toml mio socket2 libm",
+        "proto contributions",
+        "tokio quinn rustls futures async ndarray fearless clap anyhow tracing csv toml mio socket2",
     ),
     ("veilsum-federation", "proto door cluster contributions", "tokio quinn rustls csv toml tracing"),
     // The library knows no command line: words for a screen are the binary's.

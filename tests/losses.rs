@@ -88,7 +88,7 @@ fn over_any_sites_a_run_goes_on_without_one() {
     let any = |terms: &mut Terms| (terms.sites, terms.min_cohort) = (Sites::Any, 4);
     for question in [0, 1, 3] {
         let lost = [(3, Point::BeforeInput, question)];
-        let (run, sizes) = federate_under(made_up(&SIZES, 0.2, 5), &crate::noise::work(50.0), &lost, any);
+        let (run, sizes) = federate_under(made_up(&SIZES, 0.2, 5), &crate::noise::work(19.0), &lost, any);
         let result = run.result.as_ref().expect("a result");
         assert!(result.ended_early.is_none() && sizes.iter().skip(question as usize).all(|n| *n == 4), "{sizes:?}");
         assert_eq!(result.missing, ["site-4"]);
@@ -130,7 +130,7 @@ fn centres_at_rest_stay_so_where_only_the_indices_are_missing() {
 /// total, nothing says that those that are have so many rows.
 #[test]
 fn app_8_an_early_result_of_too_few_rows_is_none() {
-    let mut kmeans = crate::noise::work(50.0);
+    let mut kmeans = crate::noise::work(19.0);
     kmeans.recipe.algorithm = Algorithm::Kmeans { epsilon: 0.0, max_rounds: 4 };
     let sites = made_up(&crate::noise::SIZES, 0.2, 5);
     // Two sites go, which is too many; before them one, without which the run goes on.

@@ -28,10 +28,10 @@ pub(crate) const SIZES: [usize; 5] = [120, 90, 140, 110, 100];
 pub(crate) const ROWS: u64 = 560;
 pub(crate) const ROUNDS: u32 = 4;
 
-/// Three clusters with noise of a large epsilon: 560 rows are few.
-pub(crate) fn work(eps: f64) -> PlanSpec {
+/// Three clusters with noise of a large rho: 560 rows are few.
+pub(crate) fn work(rho: f64) -> PlanSpec {
     let mut work = fcm(unit_square(), 3, 0.0, ROUNDS, Seeding::Uniform { seed: 11 });
-    work.recipe.noise = Some(Noise::usual(veilsum_cluster::privacy::rho(eps, 1e-6), ROWS).from_anywhere());
+    work.recipe.noise = Some(Noise::usual(rho, ROWS).from_anywhere());
     work.out_of_box = OutOfBox::Clip;
     work.recipe.choice.by = Pick::Gap;
     work
@@ -126,7 +126,7 @@ fn questions(work: &PlanSpec) -> Vec<Question> {
 /// [NOI-2], [NOI-3]: the same again is the same to the bit; another key, or no key, is not.
 #[test]
 fn an_answer_is_noisy_and_a_retry_is_the_same_answer() {
-    let work = work(20.0);
+    let work = work(4.8);
     let form = shared(&work);
     let rows = &prepared(&work, &made_up(&SIZES, 0.2, 5))[0];
     let plain_form = SumBounds { noise: None, ..form };
@@ -182,7 +182,7 @@ fn noise_of(question: &Question, rows: &Prepared, form: SumBounds, key: &Key) ->
 #[test]
 fn every_entry_has_independent_noise_of_its_whole_deviation() {
     const ROUNDS_OF_TEST: usize = 2_000;
-    let mut work = work(20.0);
+    let mut work = work(4.8);
     // Two members: blocks of equal deviations.
     (work.recipe.clusters.min, work.recipe.clusters.max) = (2, 3);
     work.check().unwrap();
@@ -213,7 +213,7 @@ fn every_entry_has_independent_noise_of_its_whole_deviation() {
 #[test]
 fn noi_2_the_difference_of_two_runs_has_the_noise_of_both() {
     const PAIRS: usize = 600;
-    let work = work(20.0);
+    let work = work(4.8);
     let form = shared(&work);
     let mut sites = prepared(&work, &made_up(&[4; SIZES.len()], 0.2, 5));
     let question = Question::Cluster(work.first_question(SIZES.len()).unwrap());
@@ -255,17 +255,17 @@ fn nano_run(work: &PlanSpec, form: &SumBounds) -> u64 {
 /// sums do not wrap.
 #[test]
 fn a_run_costs_no_more_than_its_price() {
-    for (eps, unit, k) in
-        [(0.1, Unit::Record, 3..=3), (1.0, Unit::Record, 2..=5), (8.0, Unit::Person { rows: 256 }, 3..=3)]
+    for (rho, unit, k) in
+        [(0.0003, Unit::Record, 3..=3), (0.0244, Unit::Record, 2..=5), (1.05, Unit::Person { rows: 256 }, 3..=3)]
     {
-        let mut work = work(eps);
+        let mut work = work(rho);
         (work.recipe.clusters.min, work.recipe.clusters.max) = (*k.start(), *k.end());
         work.recipe.noise.as_mut().expect("noise").unit = unit;
         work.check().unwrap();
         let form = shared(&work);
         let price = 2 * work.recipe.noise.expect("noise").nano_rho;
         let spent = dp::spent(&work, &form).unwrap().expect("a cost");
-        assert!(spent <= price && spent > price / 100 * 95, "{eps}: {spent} of {price}");
+        assert!(spent <= price && spent > price / 100 * 95, "rho {rho}: {spent} of {price}");
         // The rest pays for the two dearest questions once more.
         assert!((spent / 2..spent).contains(&nano_run(&work, &form)));
         for question in questions(&work) {
@@ -295,7 +295,7 @@ fn measured_rho(layout: &question::Layout, change: &[i64], sites: usize, part: f
 /// sites' shares, and a share of half the size is noticed.
 #[test]
 fn noi_6_the_measured_rho_is_the_stated_one() {
-    let mut work = work(1.0);
+    let mut work = work(0.0244);
     work.recipe.seeding = Seeding::Candidates(veilsum_cluster::method::Candidates::usual(11));
     work.recipe.noise = Some(Noise::usual(0.25, ROWS));
     work.check().unwrap();
@@ -345,7 +345,7 @@ fn domain_reach(domain: &veilsum_cluster::Domain) -> f64 {
 /// [NOI-3]: more noise than can be drawn.
 #[test]
 fn noi_3_a_price_too_low_for_its_noise_is_refused() {
-    let mut work = work(0.1);
+    let mut work = work(0.0003);
     let noise = work.recipe.noise.as_mut().expect("noise");
     (noise.nano_rho, noise.unit, noise.count_share) = (100_000, Unit::Person { rows: 1_000 }, 1e-4);
     let failure = dp::spent(&work, &shared(&work)).expect_err("too much noise");
@@ -356,12 +356,12 @@ fn noi_3_a_price_too_low_for_its_noise_is_refused() {
 #[test]
 fn noi_5_what_no_sensitivity_is_proved_for_is_refused() {
     let refused = |change: &dyn Fn(&mut PlanSpec), what: &str| {
-        let mut work = work(1.0);
+        let mut work = work(0.0244);
         change(&mut work);
         let why = work.check().expect_err(what).message;
         assert!(why.contains(what), "{why:?} and not {what:?}");
     };
-    work(1.0).check().unwrap();
+    work(0.0244).check().unwrap();
     let noise = |f: fn(&mut Noise)| move |w: &mut PlanSpec| f(w.recipe.noise.as_mut().expect("noise"));
     refused(&noise(|n| n.nano_rho = 99_999), "rho");
     refused(&noise(|n| n.retries = 101), "asked again");
@@ -411,7 +411,7 @@ fn noi_5_what_no_sensitivity_is_proved_for_is_refused() {
     refused(&|w| w.judge = veilsum_node::plan::Judge::Intermediary, "the coordinator opens");
     refused(&|w| w.recipe.restarts = 2, "restarts = 1");
     // A question that is not accounted for has no layout.
-    let work = work(1.0);
+    let work = work(0.0244);
     let (form, domain) = (shared(&work), work.domain().unwrap());
     let local = veilsum_cluster::query::LocalSteps::ONE;
     let choice = veilsum_cluster::query::LocalChoice { min: 2, most: 3, m: 2.0, local, seed: 1, starts: 1 };
@@ -446,7 +446,7 @@ fn documents_say_what_screens_say() {
 
 #[test]
 fn a_form_without_noise_shares_nothing() {
-    let mut work = work(1.0);
+    let mut work = work(0.0244);
     work.recipe.noise = None;
     let form = shared(&work);
     assert!(form.noise.is_none() && Privacy::of(&work, &form).is_none());

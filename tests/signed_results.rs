@@ -52,7 +52,7 @@ fn losing(folder: &Folder, name: &str, work: &PlanSpec, sites: Vec<(String, Rows
 
 /// Of seven sites one vanishes, and the run goes on, with noise.
 fn lost(folder: &Folder, drop: (usize, u32)) {
-    losing(folder, "lost", &crate::noise::work(50.0), made_up(&[60; 7], 0.2, 5), drop, Sites::Any);
+    losing(folder, "lost", &crate::noise::work(19.0), made_up(&[60; 7], 0.2, 5), drop, Sites::Any);
 }
 
 /// Totals are over the same sites, so that the run ends early.

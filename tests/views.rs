@@ -34,7 +34,7 @@ const ROUNDS: u32 = 6;
 
 /// With noise, so that a site may be lost.
 fn noisy() -> PlanSpec {
-    crate::noise::work(50.0)
+    crate::noise::work(19.0)
 }
 
 fn work() -> PlanSpec {

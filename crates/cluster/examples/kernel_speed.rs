@@ -12,7 +12,7 @@ use std::time::{Duration, Instant};
 use fearless_simd::{Level, Simd, dispatch, prelude::*};
 use ndarray::{Array1, Array2, ArrayView2};
 use veilsum_cluster::{
-    Batch, Centres, Domain, OutOfBox, Packed, Prepared, Query, Rows, Scaling, Steps, SumStep, kernel, words,
+    Batch, Centres, Domain, OutOfBox, Packed, Prepared, Query, Rows, Scaling, SumStep, kernel, words,
 };
 
 /// The sums of fuzzy c-means for m = 2 as one writes them with ndarray, row by row: `WS` (K x d) and `U` (K).
@@ -81,7 +81,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
 
     let site = Prepared::new(&rows, &domain, OutOfBox::Refuse)?;
     let question = Batch::from(Query::fuzzy_sums(centres.clone(), 2.0));
-    let steps = Steps::Exact([k * d, k].map(|len| SumStep { len, fraction_bits: 38 }).to_vec());
+    let steps = [k * d, k].map(|len| SumStep { len, fraction_bits: 38 });
     for threads in [1, 2] {
         let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build()?;
         let (slow, fast, whole, other) = pool.install(|| {
@@ -202,11 +202,11 @@ fn sweep(site: &Prepared, d: usize) -> Result<(), Box<dyn std::error::Error>> {
     let (mut queries, mut alone, mut all_steps) = (Vec::new(), Vec::new(), Vec::new());
     for k in 2..=9 {
         let query = Query::fuzzy_sums(Centres::uniform(site.domain(), k, k as u64)?, 2.0);
-        alone.push((Batch::from(query.clone()), Steps::Exact(steps(k).to_vec())));
+        alone.push((Batch::from(query.clone()), steps(k).to_vec()));
         queries.push(query);
         all_steps.extend(steps(k));
     }
-    let (batch, all) = (Batch { transform: None, queries }, Steps::Exact(all_steps));
+    let (batch, all) = (Batch { transform: None, queries }, all_steps);
     let pool = rayon::ThreadPoolBuilder::new().num_threads(1).build()?;
     let times: Vec<[f64; 2]> = pool.install(|| {
         let turn = |_| {

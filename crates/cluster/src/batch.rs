@@ -3,11 +3,11 @@
 use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
+use veilsum_contributions::Question;
 
-use crate::guard::{self, WHOLE};
 use crate::kernel::{Form, Step, Sums};
 use crate::query::{Block, Per, Query};
-use crate::{Domain, Error, Prepared, Transform};
+use crate::{Domain, Error, Packed, Prepared, Transform};
 
 /// Questions that one batch may hold.
 pub const MAX_BATCH: usize = 4096;
@@ -167,48 +167,45 @@ const MOST_STEPS: f64 = (1u64 << 51) as f64;
 /// Steps that all rows of a site may have in one entry.
 const MOST_IN_ALL: f64 = (1u64 << 63) as f64;
 
-/// How the entries of an answer are whole numbers.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Steps {
-    /// Every row's contribution is rounded to the step of its entry (specification, SUM-1). These are the steps of the blocks of
-    /// [`Batch::layout`], in their order.
-    Exact(Vec<Step>),
-    /// Every row's vector is bounded (specification, NOI-6): a factor for each entry.
-    Guarded(Vec<f64>),
+/// What a question under noise asks of a site's rows.
+pub enum AskedOfRows<'a> {
+    /// Of each of these rows the same, one question behind the other.
+    Each(&'a Packed, &'a [Question<'a>]),
+    /// How many rows lack a value, by column; other entries have none.
+    Missing(&'a [u64]),
 }
 
-/// As [`answer`], in whole numbers, which are added as integers.
+/// Gives to `take` what this batch, whose answer has so many entries, asks of these rows under noise, in the units of the question.
 ///
 /// # Errors
-/// As [`answer`]; [`Error::TooFine`] where a row could have 2^51 steps or all rows 2^63, which the steps of a plan never allow;
-/// [`Error::Steps`] where they are not those of as many blocks and entries, or rows cannot be bounded for the question.
-pub fn words(batch: &Batch, rows: &Prepared, steps: &Steps) -> Result<Vec<i64>, Error> {
-    match steps {
-        Steps::Exact(steps) => exact_words(batch, rows, steps),
-        Steps::Guarded(factors) => guarded_words(batch, rows, factors),
-    }
-}
-
-fn guarded_words(batch: &Batch, rows: &Prepared, factors: &[f64]) -> Result<Vec<i64>, Error> {
-    if batch.layout(rows.domain())?.iter().map(|block| block.len).sum::<usize>() != factors.len() {
+/// As [`answer`]; [`Error::Steps`] if the answer has another length, or rows cannot be bounded for the question.
+pub fn asked_of_rows<T>(
+    batch: &Batch,
+    rows: &Prepared,
+    width: usize,
+    take: impl FnOnce(AskedOfRows<'_>) -> T,
+) -> Result<T, Error> {
+    if batch.layout(rows.domain())?.iter().map(|block| block.len).sum::<usize>() != width {
         return Err(Error::Steps);
     }
     let moved = batch.moved(rows)?;
     let rows = moved.as_deref().unwrap_or(rows);
     if let [Query::Missing(_)] = batch.queries.as_slice() {
-        // One row adds as much for every value that it lacks.
-        let each = factors.iter().map(|factor| (factor * f64::from(WHOLE)) as i64);
-        let counts = rows.missing().iter().map(|count| *count as i64).chain(std::iter::repeat(0));
-        return Ok(each.zip(counts).map(|(each, count)| each * count).collect());
+        return Ok(take(AskedOfRows::Missing(rows.missing())));
     }
     let held: Vec<_> = batch.queries.iter().map(|query| query.held(rows.domain())).collect();
     let asked = batch.queries.iter().zip(&held).map(|(query, held)| query.of_row(rows.domain(), held));
     let questions = asked.collect::<Option<Vec<_>>>().ok_or(Error::Steps)?;
-    Ok(guard::sum(rows.packed(), &questions, factors, veilsum_contributions::add))
+    Ok(take(AskedOfRows::Each(rows.packed(), &questions)))
 }
 
-fn exact_words(batch: &Batch, rows: &Prepared, steps: &[Step]) -> Result<Vec<i64>, Error> {
+/// As [`answer`], in whole numbers, which are added as integers: every row's contribution is rounded to the step of its entry
+/// (specification, SUM-1). `steps` are those of the blocks of [`Batch::layout`], in their order.
+///
+/// # Errors
+/// As [`answer`]; [`Error::TooFine`] where a row could have 2^51 steps or all rows 2^63, which the steps of a plan never allow;
+/// [`Error::Steps`] where they are not those of as many blocks and entries.
+pub fn words(batch: &Batch, rows: &Prepared, steps: &[Step]) -> Result<Vec<i64>, Error> {
     let (mut words, mut rest) = (Vec::new(), steps);
     let form = |blocks: &[Block], rows: u64| {
         let (own, next) = rest.split_at_checked(blocks.len()).ok_or(Error::Steps)?;

@@ -20,7 +20,7 @@
 //!    kept of them between questions.
 //! 3. `totals_check`, [`validity`], [`profile`], [`metrics`], [`offline`], [`synthetic`]: what is computed from totals alone, how
 //!    results are compared, seeded examples.
-//! 4. [`query`], `guard`, `batch`: every question and its answer, one file for each family; the sum under noise; several questions
+//! 4. [`query`], `batch`: every question and its answer, one file for each family; several questions
 //!    at once.
 //! 5. [`privacy`], [`sampling`]: differential privacy of a run, who is drawn.
 //! 6. [`algorithm`]: the algorithms that a plan can name, one file each, in one registry.
@@ -39,7 +39,6 @@ mod data;
 pub mod distance;
 mod error;
 pub mod evenly;
-mod guard;
 pub mod kernel;
 pub mod method;
 pub mod metrics;
@@ -61,11 +60,9 @@ pub mod validity;
 pub mod warnings;
 
 pub use algorithm::{Algorithm, Round};
-pub use batch::Steps;
-pub use batch::{Batch, MAX_BATCH, Statistic, Totals, answer, words};
+pub use batch::{AskedOfRows, Batch, MAX_BATCH, Statistic, Totals, answer, asked_of_rows, words};
 pub use data::{Centres, Rows};
 pub use error::Error;
-pub use guard::{REACH, WHOLE};
 pub use kernel::Step as SumStep;
 pub use method::{Clusters, Method, Outcome, Recipe, Run, Step};
 pub use packed::Packed;

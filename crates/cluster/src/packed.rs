@@ -117,6 +117,11 @@ impl Packed {
         self.columns
     }
 
+    /// Puts the values of a row, counted from 0, into as many places.
+    pub fn row(&self, row: usize, x: &mut [f64]) {
+        read(&self.lanes, row, x);
+    }
+
     pub(crate) fn lanes(&self) -> &[Lanes] {
         &self.lanes
     }

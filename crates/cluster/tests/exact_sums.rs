@@ -4,7 +4,7 @@ use proptest::prelude::*;
 use veilsum_cluster::answer;
 use veilsum_cluster::query::*;
 use veilsum_cluster::random::Stream;
-use veilsum_cluster::{Batch, Centres, Domain, Error, OutOfBox, Prepared, Query, Rows, Scaling, Steps, SumStep};
+use veilsum_cluster::{Batch, Centres, Domain, Error, OutOfBox, Prepared, Query, Rows, Scaling, SumStep, words};
 
 const D: usize = 3;
 
@@ -44,10 +44,6 @@ fn others(stream: &mut Stream, m: f64) -> Batch {
     let c = centres(stream, 3);
     let shifts = |m| Query::from(Shifts { centres: c.clone(), m, clip: 0.3, middle: false, round: 0 });
     Batch { transform: None, queries: vec![shifts(Some(m)), shifts(None)] }
-}
-
-fn words(batch: &Batch, rows: &Prepared, steps: &[SumStep]) -> Result<Vec<i64>, Error> {
-    veilsum_cluster::words(batch, rows, &Steps::Exact(steps.to_vec()))
 }
 
 fn steps(batch: &Batch, fraction_bits: i32) -> Vec<SumStep> {

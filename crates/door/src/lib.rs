@@ -1,6 +1,7 @@
 //! What a site gave away and may give away: its account on disk, and its verdict on a plan and on every question of it.
 //!
-//! No row, no value and no number of rows of a plan with noise enters. The door knows the masks (`veilsum-proto`) and nothing else of
+//! No row, no value and no number of rows of a plan with noise enters account and verdict. The guard adds rows up, and trusts nothing that
+//! computes what a row adds. The door knows the masks (`veilsum-proto`), what a row adds (`veilsum-contributions`) and nothing else of
 //! Veilsum; a plan is [`PlanFacts`] to it, numbers and hashes. The normative text is `protocol/door.md`, section 11.
 //!
 //! # How to read this crate
@@ -8,8 +9,9 @@
 //! 1. `policy`: what a site demands;
 //! 2. `entry`, `met`, `account`: the ledger's entries in their chain, what is kept of others' ledgers, and what all of it adds up to;
 //! 3. `verdict`: what a site says to a plan;
-//! 4. `replace`, `log`: files that are replaced whole, and files that grow;
-//! 5. [`ledger`]: the account on disk, through which every frame leaves.
+//! 4. [`guard`]: the sum under noise, and its noise;
+//! 5. `replace`, `log`: files that are replaced whole, and files that grow;
+//! 6. [`ledger`]: the account on disk, through which every frame leaves.
 //!
 //! # In short
 //!
@@ -17,6 +19,7 @@
 
 mod account;
 mod entry;
+pub mod guard;
 pub mod ledger;
 mod log;
 mod met;

@@ -95,7 +95,8 @@ struct Process<'a> {
     dice: &'a mut ChaCha20Rng,
     /// Writes until it dies.
     lives: u32,
-    price: u64,
+    /// What was asked for each question, by its context.
+    prices: &'a mut BTreeMap<Hash, u64>,
     seen: &'a mut Seen,
     /// Whether it left its run for good.
     over: bool,
@@ -138,7 +139,7 @@ impl Process<'_> {
         self.ledger = None;
         let mut whole_journal = true;
         if let Some(records) = journal {
-            whole_journal = self.dice.next_u32() % 3 > 0;
+            whole_journal = !self.dice.next_u32().is_multiple_of(3);
             if whole_journal {
                 self.journals.insert(self.run.hub.session, records);
             }
@@ -154,7 +155,7 @@ impl Process<'_> {
                 _ => new,
             };
         fs::write(&file, &whole[..kept]).expect("a disk");
-        if kept < whole.len() || self.dice.next_u32() % 2 == 0 {
+        if kept < whole.len() || self.dice.next_u32().is_multiple_of(2) {
             fs::write(&head, &before[1]).expect("a disk");
         }
     }
@@ -184,7 +185,7 @@ impl Process<'_> {
         self.lives()?;
         if let Some(place) = place.filter(|_| discloses == Disclosure::MaskedWords) {
             let round = (talk.plan, talk.run, (place.deck, place.slot));
-            let price = self.price;
+            let price = self.prices[&parts(frame).context];
             let (known, _) = self.seen.entry(round).or_insert_with(|| (frame.to_vec(), price));
             assert!(known == frame, "two vectors of one round, under one mask");
         }
@@ -197,8 +198,9 @@ impl Process<'_> {
         let place = Place { deck: asked.slot.0, slot: asked.slot.1, cohort: set_of_sites(keys) };
         let (talk, facts) = (self.run.talk(), self.facts.clone());
         // Whoever asks says the price.
-        self.price = u64::from(asked.query[0]);
-        let cost = Cost { scalars: asked.words as u64, nano_rho: Some(self.price) };
+        let price = u64::from(asked.query[0]);
+        self.prices.insert(asked.context, price);
+        let cost = Cost { scalars: asked.words as u64, nano_rho: Some(price) };
         let offer = Offer { kind: "shifts", cost, drawn: None };
         let said = self.opened().consent(&facts, &Policy::default(), asked, (&talk, place), offer);
         let input = match said {
@@ -249,7 +251,7 @@ fn session(runs: &mut [Run; 2], folder: &Path, seed: u64) -> (usize, usize) {
     account.bind(Bound { nano_rho: CAP / 2, ..Bound::default() }).expect("a disk");
     account.accept(set).expect("a disk");
     drop(account);
-    let (mut seen, mut journals, mut deaths) = (Seen::new(), BTreeMap::new(), 0);
+    let (mut seen, mut journals, mut prices, mut deaths) = (Seen::new(), BTreeMap::new(), BTreeMap::new(), 0);
     for run in runs.iter_mut() {
         journals.insert(run.hub.session, run.ready[0].clone());
         for site in 1..SITES as u16 {
@@ -272,7 +274,7 @@ fn session(runs: &mut [Run; 2], folder: &Path, seed: u64) -> (usize, usize) {
             rewrite: None,
             dice: &mut dice,
             lives,
-            price: 0,
+            prices: &mut prices,
             seen: &mut seen,
             over: false,
         };
@@ -311,7 +313,7 @@ fn plays(process: &mut Process<'_>) -> usize {
         let frame = match pick % 8 {
             // The next round, or another question in this one; each names its price.
             0..=3 if slot + 1 < SLOTS => {
-                slot += u16::from(pick % 8 > 0);
+                slot += u16::from(!pick.is_multiple_of(8));
                 let previous = process.site.round_context().unwrap_or_default();
                 let query = [(process.dice.next_u32() % 12) as u8, process.dice.next_u32() as u8 % 3];
                 let ask = hub.question(&process.run.deck, slot, &all, previous, &query);
@@ -336,7 +338,7 @@ fn plays(process: &mut Process<'_>) -> usize {
                 // It ends between two frames, its run over or not; its journal is that of another time, or gone.
                 if pick % 32 == 15 {
                     let (session, ready) = (process.run.hub.session, process.run.ready[0].clone());
-                    let older = if pick % 3 == 0 { Vec::new() } else { ready };
+                    let older = if pick.is_multiple_of(3) { Vec::new() } else { ready };
                     let older = std::mem::replace(&mut older_journal, older);
                     process.journals.insert(session, older);
                 }

@@ -1,8 +1,10 @@
 //! Where a site's answers come from: rows in memory, or rows in Spark.
 
-use veilsum_cluster::{Batch, Steps, words};
+use serde::{Deserialize, Serialize};
+use veilsum_cluster::{AskedOfRows, Batch, SumStep, asked_of_rows};
 /// What a site's rows are once they are read, and once they are ready to answer.
 pub use veilsum_cluster::{Domain, Error as ClusterError, Prepared, Rows, Scaling};
+use veilsum_door::guard;
 pub use veilsum_proto::suite::Hash;
 use veilsum_proto::suite::{self, LongHash};
 
@@ -27,6 +29,33 @@ pub trait Answerer: Send + Sync {
     /// # Errors
     /// What is wrong with the question or the rows, or fails in the place where they are.
     fn words(&self, batch: &Batch, steps: &Steps) -> Result<Vec<i64>, Failure>;
+}
+
+/// How the entries of an answer are whole numbers.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Steps {
+    /// Every row's contribution is rounded to the step of its entry ([SUM-1]): of every block length and step.
+    Exact(Vec<SumStep>),
+    /// Every row's vector is bounded ([NOI-3]): a factor for each entry.
+    Guarded(Vec<f64>),
+}
+
+/// The words of an answer from rows in memory.
+///
+/// # Errors
+/// As [`veilsum_cluster::words`] and [`asked_of_rows`].
+pub fn words(batch: &Batch, rows: &Prepared, steps: &Steps) -> Result<Vec<i64>, ClusterError> {
+    match steps {
+        Steps::Exact(steps) => veilsum_cluster::words(batch, rows, steps),
+        Steps::Guarded(factors) => asked_of_rows(batch, rows, factors.len(), |asked| match asked {
+            AskedOfRows::Each(rows, questions) => {
+                let read = |row: usize, x: &mut [f64]| rows.row(row, x);
+                guard::sum(&guard::Rows { len: rows.len(), columns: rows.columns(), read: &read }, questions, factors)
+            }
+            AskedOfRows::Missing(counts) => guard::counted(counts, factors),
+        }),
+    }
 }
 
 /// Rows that do not answer a question.

@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 /// What a method asks at a time: the content of a [`Question`].
 pub use veilsum_cluster::Batch;
 use veilsum_cluster::{
-    Block, Centres, Domain, Per, Query, Steps, SumStep, Totals,
+    Block, Centres, Domain, Per, Query, SumStep, Totals,
     privacy::{Level, Levels},
 };
 use veilsum_proto::{
@@ -22,10 +22,10 @@ use veilsum_proto::{
 mod neighbour_tests;
 mod noisy;
 
-pub use noisy::Priced;
+pub use veilsum_door::guard::Priced;
 
 use crate::{
-    answerer::{Answerer, misfit},
+    answerer::{Answerer, Steps, misfit},
     error::{Code, Failure},
 };
 
@@ -123,7 +123,7 @@ pub enum Scaled {
     },
     /// A part of what a row adds at most ([NOI-6]).
     Noisy {
-        /// By so much an entry of a row is multiplied before it is cut to whole numbers of [`WHOLE`](veilsum_cluster::WHOLE).
+        /// By so much an entry of a row is multiplied before it is cut to whole numbers of [`WHOLE`](veilsum_door::guard::WHOLE).
         factor: f64,
         /// What an entry of 1 then adds.
         one: f64,

@@ -10,8 +10,9 @@ use std::hint::black_box;
 use chacha20::ChaCha20Rng;
 use rand_core::SeedableRng;
 use veilsum_cluster::{
-    Batch, Centres, Domain, OutOfBox, Packed, Prepared, Query, Rows, Scaling, Steps, kernel, query::Shifts, words,
+    Batch, Centres, Domain, OutOfBox, Packed, Prepared, Query, Rows, Scaling, kernel, query::Shifts,
 };
+use veilsum_node::answerer::{Steps, words};
 use veilsum_proto::{
     identity::Identity,
     message::{self, Kind},

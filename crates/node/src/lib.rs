@@ -11,7 +11,7 @@
 //! |---|---|---|
 //! | [`veilsum_charts`] | How is it shown? Pages and charts in one file, from text alone. | whoever reads a page |
 //! | [`veilsum_proto`] | What may be summed? Integers, keys, masks, shares, openings, journal. | a cryptographer |
-//! | [`veilsum_door`] | What did a site give away, and what may it? Account and verdict, from no row. | an auditor |
+//! | [`veilsum_door`] | What did a site give away, and what may it? Account, verdict, and the sum under noise. | an auditor |
 //! | [`veilsum_cluster`] | What do the numbers mean? Rows in, statistics out; totals in, centres out. | a statistician |
 //! | [`veilsum_federation`] | What may be asked, answered and released? Pure: no file, socket or clock. | a data protection officer's engineer |
 //! | `veilsum_node` (this one) | How does it travel and stay? | a systems engineer |

@@ -7,7 +7,8 @@ use numpy::{PyArray1, PyReadonlyArray2, PyUntypedArrayMethods};
 use pyo3::{exceptions::PyValueError, prelude::*};
 use serde::{Deserialize, Serialize};
 use twox_hash::XxHash3_128;
-use veilsum_cluster::{Batch, Prepared, Steps};
+use veilsum_cluster::{Batch, Prepared};
+use veilsum_federation::answerer::Steps;
 use veilsum_federation::{plan::PlanSpec, question};
 use veilsum_node::{
     documents::{self, RowsFrom},
@@ -67,7 +68,8 @@ pub(crate) fn answer<'py>(
             return Err(refused(format!("rows of {columns} columns, where the plan has {}", domain.columns())));
         }
         let (rows, bad) = Prepared::usable(values, columns, &domain, layout.work.out_of_box)?;
-        let words = batch.map_or(Ok(Vec::new()), |batch| veilsum_cluster::words(&batch, &rows, &layout.steps));
+        let words =
+            batch.map_or(Ok(Vec::new()), |batch| veilsum_federation::answerer::words(&batch, &rows, &layout.steps));
         Ok((words.map_err(refused)?, rows.len() as u64, bad as u64, digest(values, &layout.work.names())))
     });
     let (words, used, bad, digest) = done.map_err(raised)?;

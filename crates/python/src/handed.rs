@@ -4,7 +4,8 @@ use std::sync::Arc;
 
 use numpy::{PyReadonlyArray1, PyReadonlyArray2};
 use pyo3::prelude::*;
-use veilsum_cluster::{Batch, Domain, Steps, privacy::Unit};
+use veilsum_cluster::{Batch, Domain, privacy::Unit};
+use veilsum_federation::answerer::Steps;
 use veilsum_federation::{
     agreed,
     answerer::{Answerer, Hash},

@@ -295,7 +295,7 @@ fn in_steps_of_noise(
     let change = less(&of(after), &of(before));
     let moved: u128 = change.iter().map(|word| u128::from(word.unsigned_abs()).pow(2)).sum();
     let rows = u128::from(form.noise.expect("noise").noise().unit.rows());
-    let most = (rows * u128::from(veilsum_cluster::REACH)).pow(2);
+    let most = (rows * u128::from(veilsum_door::guard::REACH)).pow(2);
     assert!(moved <= most, "{}: {moved} of {most}, {batch:?}", batch.kind());
     moved > 0
 }

@@ -96,7 +96,7 @@ fn missing_values_are_counted_in_rows_that_are_left_out() {
     };
     let from = RowsFrom { data: folder.at("rows.csv"), rules: Arc::new(rules), ..RowsFrom::default() };
     let loaded = load_rows(&federation, &from).unwrap();
-    let steps = veilsum_cluster::Steps::Exact(vec![veilsum_cluster::SumStep { len: 2, fraction_bits: 3 }]);
+    let steps = crate::answerer::Steps::Exact(vec![veilsum_cluster::SumStep { len: 2, fraction_bits: 3 }]);
     assert_eq!(loaded.rows.words(&asked, &steps).unwrap(), [2 << 3, 2 << 3]);
     let tally = loaded.tally.unwrap();
     assert_eq!((tally.rows, tally.used, tally.filtered), (6, 2, 1));
@@ -117,7 +117,7 @@ fn missing_values_of_rows_in_memory_are_counted() {
     let (nan, no) = (f64::NAN, f64::INFINITY);
     let values = [0.5, 0.0, 1.0, nan, 0.0, 1.0, 0.25, 1.0, 0.0, nan, nan, nan, 0.5, no, no];
     let asked = veilsum_cluster::Batch::from(veilsum_cluster::Query::from(veilsum_cluster::query::Missing {}));
-    let steps = veilsum_cluster::Steps::Exact(vec![veilsum_cluster::SumStep { len: 3, fraction_bits: 3 }]);
+    let steps = crate::answerer::Steps::Exact(vec![veilsum_cluster::SumStep { len: 3, fraction_bits: 3 }]);
     for loaded in [load_rows(&federation, &from), rows_in_memory(&federation, &values)].map(Result::unwrap) {
         assert_eq!((loaded.rows.rows(), loaded.rows.words(&asked, &steps).unwrap()), (2, vec![2 << 3, 1 << 3, 0]));
     }

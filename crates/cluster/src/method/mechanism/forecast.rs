@@ -298,52 +298,52 @@ mod tests {
     use crate::metrics::gap;
     use crate::{Algorithm, Scaling};
 
-    fn plan(k: u32, epsilon: f64, expected_rows: u64) -> (Recipe, Domain) {
+    fn plan(k: u32, rho: f64, expected_rows: u64) -> (Recipe, Domain) {
         let algorithm = Algorithm::Fcm { m: 2.0, epsilon: 0.0, max_rounds: 10 };
         let mut recipe = Recipe::plain(algorithm, k, Seeding::Candidates(Candidates::usual(1)));
-        recipe.noise = Some(Noise::usual(crate::privacy::rho(epsilon, 1e-6), expected_rows));
+        recipe.noise = Some(Noise::usual(rho, expected_rows));
         (recipe, Domain::new(vec![-1.0; 2], vec![1.0; 2], Scaling::None).unwrap())
     }
 
-    fn told(k: u32, epsilon: f64, expected_rows: u64) -> Forecast {
-        let (recipe, domain) = plan(k, epsilon, expected_rows);
+    fn told(k: u32, rho: f64, expected_rows: u64) -> Forecast {
+        let (recipe, domain) = plan(k, rho, expected_rows);
         forecast(&recipe, &domain, 1.0).unwrap().expect("noise")
     }
 
     #[test]
     fn less_noise_and_fewer_clusters_keep_more() {
-        let good = told(3, 1.0, 3000);
+        let good = told(3, 0.0244, 3000);
         assert!(
             good.kept >= 0.95 && good.kept_without_noise >= 0.95 && good.useful() && good.rows.is_none(),
             "{good:?}"
         );
         assert!((0.0005..0.02).contains(&good.error) && (0.0002..0.01).contains(&good.sampling), "{good:?}");
-        assert_eq!(told(3, 1.0, 3000), good, "the same plan");
+        assert_eq!(told(3, 0.0244, 3000), good, "the same plan");
         // More rows stand against the same noise, and it says how many.
-        let drowned = told(3, 0.05, 3000);
+        let drowned = told(3, 0.000087, 3000);
         assert!(!drowned.useful() && drowned.kept_without_noise == good.kept_without_noise, "{drowned:?}");
         let enough = drowned.rows.expect("so many rows");
         assert!(
-            enough > 6000 && told(3, 0.05, 2 * enough).useful() && !told(3, 0.05, enough / 4).useful(),
+            enough > 6000 && told(3, 0.000087, 2 * enough).useful() && !told(3, 0.000087, enough / 4).useful(),
             "{drowned:?}"
         );
         // Many clusters fall to first centres already: that is no fault of the noise.
-        let many = told(15, 8.0, 5000);
+        let many = told(15, 1.05, 5000);
         assert!(many.kept < KEPT && many.kept_without_noise < KEPT && many.useful(), "{many:?}");
-        assert!(told(1, 1.0, 3000).kept > 0.99);
+        assert!(told(1, 0.0244, 3000).kept > 0.99);
     }
 
     /// Both errors fall with the rows: samples about as 1/sqrt(N); noise by about as much, because the clip widens.
     #[test]
     fn errors_fall_with_rows() {
-        let [few, many] = [3000, 12_000].map(|rows| told(3, 1.0, rows));
+        let [few, many] = [3000, 12_000].map(|rows| told(3, 0.0244, rows));
         assert!((1.7..2.2).contains(&(few.sampling / many.sampling)), "{few:?} {many:?}");
         assert!((1.5..4.0).contains(&(few.error / many.error)), "{few:?} {many:?}");
     }
 
     #[test]
     fn a_cluster_without_a_centre_near_it_is_lost() {
-        let (_, domain) = plan(2, 1.0, 100);
+        let (_, domain) = plan(2, 0.0244, 100);
         let truth = Centres::known(vec![[-0.5, 0.0], [0.5, 0.0]]);
         assert_eq!(lost(&truth, &truth, &domain), 0);
         assert_eq!(lost(&Centres::known(vec![[0.45, 0.0], [-0.9, 0.0]]), &truth, &domain), 0);
@@ -355,17 +355,17 @@ mod tests {
     #[test]
     fn large_plans_are_not_played() {
         for (k, d, played) in [(3, 2, true), (15, 2, true), (50, 20, true), (400, 10, false), (4096, 64, false)] {
-            let (recipe, _) = plan(k, 3.5, 100_000);
+            let (recipe, _) = plan(k, 0.245, 100_000);
             assert_eq!(work_of(&recipe, 10, u64::from(k), d) <= MOST_WORK, played, "{k} {d}");
         }
-        let (recipe, domain) = plan(4096, 3.5, 100_000);
+        let (recipe, domain) = plan(4096, 0.245, 100_000);
         let found = forecast(&recipe, &domain, 1.0).unwrap().expect("noise");
         assert!(found.layouts == 0 && !found.useful() && found.rows.is_none(), "{found:?}");
     }
 
     #[test]
     fn without_noise_there_is_nothing_to_play() {
-        let (mut recipe, domain) = plan(3, 1.0, 3000);
+        let (mut recipe, domain) = plan(3, 0.0244, 3000);
         recipe.noise = None;
         assert_eq!(forecast(&recipe, &domain, 1.0).unwrap(), None);
     }

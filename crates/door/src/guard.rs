@@ -1,0 +1,269 @@
+//! The sum under noise: the bound of every row is enforced in whole numbers, whatever the question and the row are; and the noise that is
+//! added to it, which its price alone decides.
+//!
+//! A row's vector is multiplied by the plan's factors, so that its norm is at most 1 by the mathematics. Each entry is then a whole
+//! number of parts of [`WHOLE`], truncated toward zero, and a row whose squares add up to more than [`MOST`] counts as nothing. So one
+//! row moves the sum by at most 2^24, and what computes its vector need not be trusted ([NOI-3]).
+
+use std::{
+    cell::Cell,
+    panic::{self, AssertUnwindSafe},
+    sync::Once,
+};
+
+use rayon::prelude::*;
+use veilsum_contributions::Question;
+use veilsum_proto::{Error, Rule, noise};
+
+/// Rows that a thread takes at a time.
+const CHUNK: usize = 8_192;
+/// What an entry of 1 counts as.
+pub const WHOLE: i32 = (1 << 24) - 1;
+/// How far one row moves the sum at most, in the Euclidean norm, and the square of that.
+pub const REACH: u64 = 1 << 24;
+const MOST: u64 = REACH * REACH;
+
+/// What a row adds is caught where it panics, so a program cannot be built to abort.
+const _: () = assert!(cfg!(panic = "unwind"));
+
+/// The price of an answer, and what follows from it.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Priced {
+    /// What its site's own noise leaves to be said, whatever all others do, in 10^-9 of rho.
+    pub nano_rho: u64,
+    /// The deviation of that noise, a whole number ([NOI-3]).
+    pub deviation: u64,
+    /// The largest entry of a site: all its rows, and forty deviations, which are never exceeded ([NOI-4]).
+    pub limit: u64,
+}
+
+impl Priced {
+    /// [NOI-3]: the least whole deviation whose noise costs no more than `nano_rho`, if a unit has so many rows; of a plan of so many sites
+    /// with at most `max_rows` each.
+    ///
+    /// # Errors
+    /// [`Error::Invalid`] if there is more noise than can be drawn, or a total would not fit.
+    pub fn of(nano_rho: u64, rows_of_unit: u64, (sites, max_rows): (usize, u64)) -> Result<Priced, Error> {
+        let invalid = |why: &str| Error::Invalid { document: "plan", why: why.into(), rule: Rule::Noi3 };
+        // A unit moves the vector by this much at most.
+        let moved = u128::from(REACH) * u128::from(rows_of_unit);
+        let square = (moved * moved * 500_000_000).checked_div(u128::from(nano_rho));
+        let deviation = square.and_then(|square| u64::try_from(square.isqrt() + 1).ok());
+        let deviation = deviation.filter(|deviation| *deviation <= noise::MAX_SIGMA).ok_or_else(|| {
+            invalid("a question has so little of rho that its noise is more than 2^40: a larger rho, or fewer rounds")
+        })?;
+        let limit = u128::from(max_rows) * u128::from(REACH) + 40 * u128::from(deviation);
+        if limit.saturating_mul(sites as u128) >= 1 << 63 {
+            return Err(invalid("so many rows and so much noise do not fit into 64 bits: fewer rows, or a larger rho"));
+        }
+        Ok(Priced { nano_rho, deviation, limit: limit as u64 })
+    }
+
+    /// This site's noise for so many words.
+    ///
+    /// # Errors
+    /// As [`noise::add`].
+    pub fn noise(&self, words: usize, key: &noise::Key) -> Result<Vec<u64>, Error> {
+        let mut words = vec![0; words];
+        noise::add(&mut words, self.deviation, &mut noise::Stream::new(key))?;
+        Ok(words)
+    }
+}
+
+/// Rows, as whoever holds them reads one.
+pub struct Rows<'r> {
+    /// How many they are.
+    pub len: usize,
+    /// Values of each.
+    pub columns: usize,
+    /// Puts the values of a row, counted from 0, into so many places.
+    pub read: &'r (dyn Fn(usize, &mut [f64]) + Sync),
+}
+
+/// What one row adds, as [`veilsum_contributions::add`] says it.
+type Add = dyn Fn(&Question<'_>, &[f64], &mut [f64], &mut [f64]) + Sync;
+
+/// The sum over all rows of these questions, one behind the other; `factors` has one for each entry.
+pub fn sum(rows: &Rows<'_>, questions: &[Question<'_>], factors: &[f64]) -> Vec<i64> {
+    sum_of(rows, questions, factors, &veilsum_contributions::add)
+}
+
+/// The sum of rows that each add 1 to one entry and nothing to the others; `counts` says how many to which.
+pub fn counted(counts: &[u64], factors: &[f64]) -> Vec<i64> {
+    let each = factors.iter().map(|factor| (factor * f64::from(WHOLE)) as i64);
+    each.zip(counts.iter().chain(std::iter::repeat(&0))).map(|(each, count)| each * *count as i64).collect()
+}
+
+fn sum_of(rows: &Rows<'_>, questions: &[Question<'_>], factors: &[f64], add: &Add) -> Vec<i64> {
+    let width = factors.len();
+    let part = |first: usize| {
+        let mut sums = vec![0i64; width];
+        let (mut x, mut own, mut words) = (vec![0.0; rows.columns], vec![0.0; width], vec![0i32; width]);
+        let mut scratch = vec![0.0; questions.iter().map(Question::scratch).max().unwrap_or(0)];
+        for row in first..(first + CHUNK).min(rows.len) {
+            (rows.read)(row, &mut x);
+            own.fill(0.0);
+            let whole = quietly(|| {
+                let mut rest = own.as_mut_slice();
+                for question in questions {
+                    let (out, next) = rest.split_at_mut(question.width());
+                    scratch.fill(0.0);
+                    add(question, &x, &mut scratch, out);
+                    rest = next;
+                }
+            });
+            let taken = i64::from(guarded(&own, factors, &mut words) & whole);
+            sums.iter_mut().zip(&words).for_each(|(sum, word)| *sum += i64::from(*word) & -taken);
+        }
+        sums
+    };
+    let firsts: Vec<usize> = (0..rows.len).step_by(CHUNK).collect();
+    let both = |mut a: Vec<i64>, b: Vec<i64>| {
+        a.iter_mut().zip(b).for_each(|(a, b)| *a += b);
+        a
+    };
+    firsts.into_par_iter().map(part).reduce(|| vec![0; width], both)
+}
+
+/// Whether this came to its end. What a panic would print could hold numbers of a row, so it prints nothing.
+fn quietly(work: impl FnOnce()) -> bool {
+    thread_local!(static QUIET: Cell<bool> = const { Cell::new(false) });
+    static ONCE: Once = Once::new();
+    ONCE.call_once(|| {
+        let usual = panic::take_hook();
+        panic::set_hook(Box::new(move |info| {
+            if !QUIET.get() {
+                usual(info);
+            }
+        }));
+    });
+    QUIET.set(true);
+    let ended = panic::catch_unwind(AssertUnwindSafe(work)).is_ok();
+    QUIET.set(false);
+    ended
+}
+
+/// Squares that fit together into 64 bits, if each entry is at most 1.
+const TOGETHER: usize = 1 << 15;
+
+/// The row's whole numbers, and whether it may count. The work does not depend on what the values are.
+fn guarded(own: &[f64], factors: &[f64], words: &mut [i32]) -> bool {
+    let mut usable = true;
+    for ((word, x), factor) in words.iter_mut().zip(own).zip(factors) {
+        let scaled = x * factor;
+        usable &= scaled.abs() <= 1.0;
+        *word = (scaled * f64::from(WHOLE)) as i32;
+    }
+    let square = |word: &i32| u64::from(word.unsigned_abs()).pow(2);
+    let of = |words: &[i32]| words.iter().map(square).fold(0, u64::wrapping_add);
+    usable & (words.chunks(TOGETHER).map(of).fold(0, u64::saturating_add) <= MOST)
+}
+
+#[cfg(test)]
+mod tests {
+    use chacha20::{
+        ChaCha20Rng,
+        rand_core::{Rng, SeedableRng},
+    };
+
+    use super::*;
+
+    const MOMENTS: Question<'_> = Question::Moments { around: None, d: 1 };
+
+    fn moments_of(rows: &[f64], factors: &[f64], add: &Add) -> Vec<i64> {
+        let read = |row: usize, x: &mut [f64]| x[0] = rows[row];
+        sum_of(&Rows { len: rows.len(), columns: 1, read: &read }, &[MOMENTS], factors, add)
+    }
+
+    fn moments(rows: &[f64], factors: &[f64]) -> Vec<i64> {
+        moments_of(rows, factors, &veilsum_contributions::add)
+    }
+
+    fn unit(dice: &mut ChaCha20Rng) -> f64 {
+        f64::from(dice.next_u32()) / 2f64.powi(32)
+    }
+
+    /// What is no number, too large in one entry or in all of them counts as nothing, and no other row is touched.
+    #[test]
+    fn a_row_that_is_too_long_counts_as_nothing() {
+        let whole = i64::from(WHOLE);
+        assert_eq!(moments(&[0.5, -0.5, 0.25], &[0.5, 0.5]), [3 * (whole / 2), whole / 8]);
+        for bad in [f64::NAN, f64::INFINITY, 3.0, -3.0, 1e300, 1.99] {
+            assert_eq!(moments(&[0.5, bad], &[0.5, 0.5]), moments(&[0.5], &[0.5, 0.5]), "{bad}");
+        }
+        assert_eq!(moments(&[1.0], &[f64::MAX, 1.0]), [0, 0]);
+    }
+
+    /// [NOI-3]: a thousand contributions that are wrong, each in its own way: one row more moves the sum by at most 2^24, no other row by
+    /// anything, and what is right of the others stays.
+    #[test]
+    fn noi_3_wrong_contributions_move_the_sum_no_farther() {
+        let mut dice = ChaCha20Rng::seed_from_u64(5);
+        for _ in 0..1_000 {
+            let (kind, at, size) =
+                (dice.next_u32() % 8, dice.next_u32() as usize % 3, 1e9f64.powf(unit(&mut dice) - 0.5));
+            let wrong = move |question: &Question<'_>, row: &[f64], scratch: &mut [f64], out: &mut [f64]| {
+                veilsum_contributions::add(question, row, scratch, out);
+                match kind {
+                    0 => out.iter_mut().for_each(|x| *x *= 100.0),
+                    1 => out[at % 2] = f64::NAN,
+                    2 => out[at % 2] = f64::NEG_INFINITY,
+                    3 => out[at] = 1.0,
+                    4 => panic!("{row:?}"),
+                    5 => out.iter_mut().for_each(|x| *x += size),
+                    6 => out[at % 2] = -size * row[0],
+                    _ => scratch[at] = 1.0,
+                }
+            };
+            let rows: Vec<f64> = (0..dice.next_u32() % 20).map(|_| unit(&mut dice) - 0.5).collect();
+            let one = unit(&mut dice) - 0.5;
+            let [without, with, alone] = [rows.clone(), [rows.clone(), vec![one]].concat(), vec![one]]
+                .map(|rows| moments_of(&rows, &[0.7, 0.7], &wrong));
+            let moved: Vec<i64> = with.iter().zip(&without).map(|(a, b)| a - b).collect();
+            assert_eq!(moved, alone, "kind {kind}: another row moved");
+            let squares: u128 = moved.iter().map(|x| u128::from(x.unsigned_abs()).pow(2)).sum();
+            assert!(squares <= u128::from(MOST), "kind {kind}: {moved:?}");
+        }
+    }
+
+    /// [NOI-3]: whatever a contribution is, one row more moves the sum by at most 2^24, and a vector that the mathematics allows counts.
+    #[test]
+    fn noi_3_no_vector_moves_the_sum_farther() {
+        let mut dice = ChaCha20Rng::seed_from_u64(6);
+        for _ in 0..20_000 {
+            let any = |dice: &mut ChaCha20Rng| match dice.next_u32() % 4 {
+                0 => f64::from_bits(dice.next_u64()),
+                1 => 1.0,
+                2 => 3.0 * unit(dice) - 1.5,
+                _ => (unit(dice) - 0.5) / 4.0,
+            };
+            let own: Vec<f64> = (0..1 + dice.next_u32() % 40).map(|_| any(&mut dice)).collect();
+            let factor = any(&mut dice).abs();
+            let mut words = vec![0; own.len()];
+            let taken = guarded(&own, &vec![factor; own.len()], &mut words);
+            let squares: u128 = words.iter().map(|word| u128::from(word.unsigned_abs()).pow(2)).sum();
+            assert!(!taken || squares <= u128::from(MOST));
+            let norm = own.iter().map(|x| x * factor).map(|x| x * x).sum::<f64>().sqrt();
+            assert!(taken || norm.is_nan() || norm > 1.0);
+        }
+    }
+
+    /// [NOI-3], [NOI-4]: noise of a price costs no more than it, and a deviation less would.
+    #[test]
+    fn noi_3_a_price_has_the_least_deviation() {
+        for (nano_rho, rows) in [(1, 1), (4_325, 1), (500_000_000, 1), (500_000_000, 5), (1_000_000_000_000, 1_000)] {
+            let priced = Priced::of(nano_rho, rows, (3, 1 << 20)).unwrap();
+            let costs = |deviation: u64| {
+                let s = REACH as f64 * rows as f64;
+                s * s / (2.0 * (deviation as f64).powi(2)) * 1e9
+            };
+            assert!(costs(priced.deviation) <= nano_rho as f64, "{priced:?}");
+            assert!(costs(priced.deviation - 2) > nano_rho as f64 || priced.deviation < 1 << 20, "{priced:?}");
+        }
+        for bad in
+            [Priced::of(0, 1, (3, 1 << 20)), Priced::of(1, 1_000, (3, 1 << 20)), Priced::of(1_000, 1, (1_000, 1 << 40))]
+        {
+            assert_eq!(bad.unwrap_err().rule(), Some(Rule::Noi3));
+        }
+    }
+}
