@@ -2,7 +2,7 @@
 //! added to it, which its price alone decides.
 //!
 //! A row's vector is multiplied by the plan's factors, so that its norm is at most 1 by the mathematics. Each entry is then a whole
-//! number of parts of [`WHOLE`], truncated toward zero, and a row whose squares add up to more than [`MOST`] counts as nothing. So one
+//! number of parts of [`WHOLE`], truncated toward zero, and a row whose squares add up to more than 2^48 counts as nothing. So one
 //! row moves the sum by at most 2^24, and what computes its vector need not be trusted ([NOI-3]).
 
 use std::{
