@@ -131,7 +131,11 @@ impl AgreeArgs {
         if whole_rho(line.trim()) != Ok(nano_rho) {
             return Err(Failure::input("this is another number; nothing was agreed to", "read what it means again"));
         }
-        Ledger::open(&state, Arc::new(identity), Data::unread(&site.data), None)?.bind(raised)?;
+        let mut ledger = Ledger::open(&state, Arc::new(identity), Data::unread(&site.data), None)?;
+        if ledger.account().bound() != before {
+            return Err(meanwhile());
+        }
+        ledger.bind(raised)?;
         let says = format!("{name} spends {} in rho at most over all plans with noise.", rho_text(raised.cap()));
         crate::verb::print(json, &json!({ "agreed": true, "nano_rho_cap": raised.cap(), "says": says }), &says)
     }
@@ -192,11 +196,22 @@ impl AgreeArgs {
                 "read the plan again",
             ));
         }
-        Ledger::open(&state, identity, data, Some(plan))?.agree(&facts, &site.policy)?;
+        let mut ledger = Ledger::open(&state, identity, data, Some(plan))?;
+        if needs(&facts, &site.policy, ledger.account(), ledger.data().table.as_ref()) != asks {
+            return Err(meanwhile());
+        }
+        ledger.agree(&facts, &site.policy)?;
         let says = format!("{name} answers the plan {}.", fingerprint(&plan.0));
         let value = json!({ "agreed": true, "plan": plan.to_string(), "needs": asks, "says": says });
         crate::verb::print(json, &value, &says)
     }
+}
+
+fn meanwhile() -> Failure {
+    Failure::input(
+        "the account changed while you read; nothing was agreed to",
+        "give the same command again, and read it anew",
+    )
 }
 
 /// What the plan asks and what may follow, for whoever has to agree to it.

@@ -60,8 +60,10 @@ pub struct Account {
     kind: Option<Kind>,
     /// rho in 10^-9 of all answers under a plan.
     of_plans: BTreeMap<Hash, u64>,
-    /// Run, deck and slot of the last answer of a session.
-    last: BTreeMap<Hash, (Hash, (u32, u16))>,
+    /// Deck and slot in which seeds or shares left last, and whether shares did, by session and run.
+    gave: BTreeMap<(Hash, Hash), ((u32, u16), bool)>,
+    /// Deck and slot of the last answer, by session and run.
+    last: BTreeMap<(Hash, Hash), (u32, u16)>,
     /// Digests of the questions that were answered, by session.
     questions: BTreeMap<Hash, BTreeSet<Hash>>,
     /// The tables of exact answers, each with the plan under which it answered last, in the order in which they last did.
@@ -92,8 +94,12 @@ impl Account {
     fn frame(&mut self, frame: &Frame) {
         let Frame { talk: Talk { plan, session, run }, round: Some(place), .. } = frame else { return };
         let slot = (place.deck, place.slot);
-        if frame.discloses == Disclosure::SelfMaskShares {
+        let shares = frame.discloses == Disclosure::SelfMaskShares;
+        if shares {
             self.met.total(*session, *run, slot, &place.cohort);
+        }
+        if shares || frame.discloses == Disclosure::RoundSeeds {
+            self.gave.insert((*session, *run), (slot, shares));
         }
         let Some(answer) = &frame.answer else { return };
         self.answered = self.answered.and(session, run, slot);
@@ -104,7 +110,7 @@ impl Account {
             let of_plan = self.of_plans.entry(*plan).or_default();
             *of_plan = of_plan.saturating_add(nano_rho);
         }
-        self.last.insert(*session, (*run, slot));
+        self.last.insert((*session, *run), slot);
         if let Some(table) = answer.table {
             self.kind = Some(Kind::Exact);
             self.tables.retain(|(_, before)| *before != table);
@@ -170,6 +176,11 @@ impl Account {
         self.begun.contains_key(plan)
     }
 
+    /// Whether its unit is settled: by the first run that begins, or answer.
+    pub(crate) fn is_settled(&self) -> bool {
+        self.spent.answers > 0 || !self.begun.is_empty()
+    }
+
     /// What was given away, also from other folders before.
     pub fn spent(&self) -> Spent {
         Spent { nano_rho: self.spent.nano_rho.saturating_add(self.bound.before), ..self.spent }
@@ -203,10 +214,14 @@ impl Account {
         known.map_or(0, |known| known.len() as u64) + u64::from(known.is_none_or(|known| !known.contains(question)))
     }
 
+    /// Deck and slot in which seeds or shares of this conversation left last, and whether shares did.
+    pub fn gave(&self, session: Hash, run: Hash) -> Option<((u32, u16), bool)> {
+        self.gave.get(&(session, run)).copied()
+    }
+
     /// Whether an answer left in this round, or in a later one of its run. What was sent then stands in the journal.
     pub(crate) fn has_answered(&self, talk: &Talk, place: &Place) -> bool {
-        let last = self.last.get(&talk.session);
-        last.is_some_and(|(run, slot)| *run == talk.run && *slot >= (place.deck, place.slot))
+        self.last.get(&(talk.session, talk.run)).is_some_and(|last| *last >= (place.deck, place.slot))
     }
 
     /// rho in 10^-9 that is spent and promised in the plan's other conversation: of all plans, and of the plan of `talk`.

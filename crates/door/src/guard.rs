@@ -88,10 +88,14 @@ pub fn sum(rows: &Rows<'_>, questions: &[Question<'_>], factors: &[f64]) -> Vec<
     sum_of(rows, questions, factors, &veilsum_contributions::add)
 }
 
-/// The sum of rows that each add 1 to one entry and nothing to the others; `counts` says how many to which.
+/// The sum of rows that each add 1 to some of the first entries and nothing to others; `counts` says how many to which. Nothing if a row that
+/// adds to all of them would add too much.
 pub fn counted(counts: &[u64], factors: &[f64]) -> Vec<i64> {
-    let each = factors.iter().map(|factor| (factor * f64::from(WHOLE)) as i64);
-    each.zip(counts.iter().chain(std::iter::repeat(&0))).map(|(each, count)| each * *count as i64).collect()
+    let mut one = vec![0i32; factors.len()];
+    let all: Vec<f64> = factors.iter().enumerate().map(|(at, _)| f64::from(u8::from(at < counts.len()))).collect();
+    let taken = i64::from(guarded(&all, factors, &mut one));
+    let counts = counts.iter().chain(std::iter::repeat(&0));
+    one.iter().zip(counts).map(|(one, count)| i64::from(*one).wrapping_mul(*count as i64) & -taken).collect()
 }
 
 fn sum_of(rows: &Rows<'_>, questions: &[Question<'_>], factors: &[f64], add: &Add) -> Vec<i64> {
@@ -245,6 +249,18 @@ mod tests {
             assert!(!taken || squares <= u128::from(MOST));
             let norm = own.iter().map(|x| x * factor).map(|x| x * x).sum::<f64>().sqrt();
             assert!(taken || norm.is_nan() || norm > 1.0);
+        }
+    }
+
+    /// [NOI-3]: rows that are counted add no more than others.
+    #[test]
+    fn noi_3_a_counted_row_is_bounded() {
+        let whole = i64::from(WHOLE);
+        let half = whole / 2;
+        assert_eq!(counted(&[3, 2], &[0.5, 0.5, 0.5]), [3 * half, 2 * half, 0]);
+        assert_eq!(counted(&[3], &[1.0]), [3 * whole]);
+        for bad in [&[1.0, 1.0], &[1.5, 0.1], &[f64::NAN, 0.1]] {
+            assert_eq!(counted(&[3, 2], bad), [0, 0]);
         }
     }
 

@@ -109,6 +109,8 @@ pub struct Ledger {
 
 struct Disk {
     log: Log,
+    /// An answer's entry, which is written once what it stands for is in the journal.
+    waiting: Vec<u8>,
     head_path: PathBuf,
     digests: Zeroizing<[u8; 32]>,
     _lock: File,
@@ -178,11 +180,14 @@ impl Ledger {
         let known = known(folder)?;
         // The head's own entry must be there.
         let mut seen = known.head.entries == 0;
+        let mut sure = 0;
         let (own, mut signed) = (self.identity.public(), false);
         let (account, sent) = (&mut self.account, &mut self.sent);
-        let read = file::read(log.file(), |entry, head| {
+        let read = file::read(log.file(), |entry, head, good| {
             signed |= entry.signer == own;
-            seen |= known.head == head;
+            if known.head == head {
+                (seen, sure) = (true, good);
+            }
             if let Event::Frame(frame) = &entry.event
                 && Some(frame.talk.plan) == plan
             {
@@ -206,8 +211,15 @@ impl Ledger {
                 cut(self.head)
             });
         }
-        log.keep(whole.good).map_err(|source| LedgerError::Io { path, source })?;
-        self.disk = Some(Disk { log, head_path: folder.join(HEAD), digests: known.digests, _lock: lock });
+        let io = |source| LedgerError::Io { path: path.clone(), source };
+        log.keep(whole.good).map_err(io)?;
+        let head_path = folder.join(HEAD);
+        // A process ended before the head knew of its last entries: perhaps no disk does. Nothing may rest on them before one does ([LED-4]).
+        if known.head != self.head {
+            log.again(sure).map_err(io)?;
+            write_head(&head_path, &self.head, &known.digests)?.put().map_err(io)?;
+        }
+        self.disk = Some(Disk { log, waiting: Vec::new(), head_path, digests: known.digests, _lock: lock });
         Ok(signed)
     }
 
@@ -363,7 +375,13 @@ impl Ledger {
         let entry = Entry { index, previous, signer: self.identity.public(), event };
         if let Some(disk) = &mut self.disk {
             let line = file::write(&entry, &entry.sign(&self.identity));
-            disk.log.append(line.as_bytes()).map_err(|source| disk.io(source))?;
+            // What follows one that waits waits, too.
+            let answers = matches!(&entry.event, Event::Frame(frame) if frame.answer.is_some());
+            if answers || !disk.waiting.is_empty() {
+                disk.waiting.extend_from_slice(line.as_bytes());
+            } else {
+                disk.log.append(line.as_bytes()).map_err(|source| disk.io(source))?;
+            }
         }
         self.head = Head { entries: entry.index + 1, link: entry.link() };
         self.signer = Some(entry.signer);
@@ -371,8 +389,8 @@ impl Ledger {
         Ok(())
     }
 
-    /// [LED-4]: enters a frame before it leaves. An answer leaves after [`Ledger::sync`] alone; other frames may share the next answer's way to
-    /// the disk.
+    /// [LED-4]: enters a frame before it leaves. An answer leaves after [`Ledger::sync`] alone, which writes its entry; other frames may share
+    /// the next answer's way to the disk.
     ///
     /// # Errors
     /// [`LedgerError`]; the frame must then not leave.
@@ -405,17 +423,18 @@ impl Ledger {
     /// # Errors
     /// [`LedgerError`] where it cannot be written.
     pub fn next_head(&self) -> Result<Option<Replacement>, LedgerError> {
-        let Some(disk) = self.disk.as_ref().filter(|disk| disk.log.is_dirty()) else { return Ok(None) };
+        let Some(disk) = self.disk.as_ref().filter(|disk| disk.is_dirty()) else { return Ok(None) };
         write_head(&disk.head_path, &self.head, &disk.digests).map(Some)
     }
 
-    /// Waits until the entries are on disk; their head is still to follow.
+    /// Writes the entry of an answer, whose bytes are in the journal by now, and waits until all entries are on disk; their head is still to
+    /// follow.
     ///
     /// # Errors
     /// [`LedgerError`] where they may not be.
     pub fn sync_entries(&mut self) -> Result<(), LedgerError> {
         let Some(disk) = &mut self.disk else { return Ok(()) };
-        disk.log.sync().map(drop).map_err(|source| disk.io(source))
+        disk.entries().map(drop)
     }
 
     /// What was to be on disk with the last entries may not be there: nothing more is entered.
@@ -442,8 +461,21 @@ impl Disk {
         LedgerError::Io { path: self.log.path().to_owned(), source }
     }
 
+    fn is_dirty(&self) -> bool {
+        self.log.is_dirty() || !self.waiting.is_empty()
+    }
+
+    /// Whether there were entries that were not on disk.
+    fn entries(&mut self) -> Result<bool, LedgerError> {
+        let waiting = std::mem::take(&mut self.waiting);
+        if !waiting.is_empty() {
+            self.log.append(&waiting).map_err(|source| self.io(source))?;
+        }
+        self.log.sync().map_err(|source| self.io(source))
+    }
+
     fn sync(&mut self, head: &Head) -> Result<(), LedgerError> {
-        if self.log.sync().map_err(|source| self.io(source))? {
+        if self.entries()? {
             let path = &self.head_path;
             let put = write_head(path, head, &self.digests)
                 .and_then(|head| head.put().map_err(|source| LedgerError::Io { path: path.clone(), source }));

@@ -60,6 +60,19 @@ impl Log {
         Ok(())
     }
 
+    /// Writes again what stands behind the first `from` bytes, and brings it to the disk: it may be in no more than the system's memory.
+    ///
+    /// # Errors
+    /// What the system says.
+    pub fn again(&mut self, from: u64) -> io::Result<()> {
+        let mut tail = Vec::new();
+        self.file.seek(SeekFrom::Start(from))?;
+        self.file.read_to_end(&mut tail)?;
+        self.file.seek(SeekFrom::Start(from))?;
+        self.file.write_all(&tail)?;
+        self.file.sync_data()
+    }
+
     /// Adds a whole entry. It is on disk after the next [`Log::sync`].
     ///
     /// # Errors

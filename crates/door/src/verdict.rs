@@ -158,10 +158,8 @@ pub enum No {
     /// The noise hides another unit than the site's.
     #[error("the plan hides {plan}, and this site has {own} (rows_per_person in site.toml)")]
     Unit { plan: Unit, own: Unit },
-    /// The account was begun for another unit, and answered since.
-    #[error(
-        "this account is of {account} since its first answer, and site.toml says {policy} (person, rows_per_person)"
-    )]
+    /// The account is for another unit since its first run.
+    #[error("this account is of {account} since its first run, and site.toml says {policy} (person, rows_per_person)")]
     OtherUnit { account: Unit, policy: Unit },
     /// The plan has room for fewer rows than the site may hold.
     #[error("the plan allows a site {plan} rows, and this site may hold {own} (max_rows)")]
@@ -331,7 +329,7 @@ fn check_plan(facts: &PlanFacts, policy: &Policy, account: &Account) -> Result<(
     let (of_account, of_policy) = (account.bound().unit, policy.unit);
     match facts.gives {
         Gives::Noisy { .. } if account.kind() == Some(Kind::Exact) => Err(No::AfterExact),
-        Gives::Noisy { .. } if of_account != of_policy && account.spent().answers > 0 => {
+        Gives::Noisy { .. } if of_account != of_policy && account.is_settled() => {
             Err(No::OtherUnit { account: of_account, policy: of_policy })
         }
         Gives::Noisy { unit: Unit::Person(_), .. } if policy.unit == Unit::Row => Err(No::NoPersons),

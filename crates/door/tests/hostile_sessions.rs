@@ -133,23 +133,14 @@ impl Process<'_> {
         self.ledger = Some(opened);
     }
 
-    /// What was written and not yet brought to the disk is there, or a part of it, or nothing; of the journal all or nothing, and nothing of
-    /// the ledger before all of the journal.
-    fn dies_within(&mut self, before: &[Vec<u8>; 2], journal: Option<Vec<Record>>) {
+    /// What was written to the ledger and not yet brought to the disk is there, or a part of it, or nothing; of the head all or nothing.
+    fn dies_within(&mut self, before: &[Vec<u8>; 2]) {
         self.ledger = None;
-        let mut whole_journal = true;
-        if let Some(records) = journal {
-            whole_journal = !self.dice.next_u32().is_multiple_of(3);
-            if whole_journal {
-                self.journals.insert(self.run.hub.session, records);
-            }
-        }
         let [file, head] = files(&self.folder);
         let whole = fs::read(&file).expect("a ledger");
         let new = whole.len() - before[0].len();
         let kept = before[0].len()
             + match self.dice.next_u32() % 4 {
-                _ if !whole_journal => 0,
                 0 => 0,
                 1 => self.dice.next_u64() as usize % (new + 1),
                 _ => new,
@@ -171,16 +162,22 @@ impl Process<'_> {
         });
         let before = files(&self.folder).map(|file| fs::read(file).unwrap_or_default());
         self.opened().enter(frame, discloses, (&talk, place)).expect("an answer that was promised");
-        let records = self.rewrite.take();
         if self.lives().is_err() {
-            self.dies_within(&before, records);
+            self.dies_within(&before);
             return Err(Dead);
         }
-        if discloses == Disclosure::MaskedWords {
-            self.opened().sync().expect("a disk");
-        }
-        if let Some(records) = records {
+        if let Some(records) = self.rewrite.take() {
             self.journals.insert(talk.session, records);
+            self.lives()?;
+        }
+        if discloses == Disclosure::MaskedWords {
+            let head = self.opened().next_head().expect("a disk");
+            self.opened().sync_entries().expect("a disk");
+            if self.lives().is_err() {
+                self.dies_within(&before);
+                return Err(Dead);
+            }
+            head.into_iter().for_each(|head| head.put().expect("a disk"));
         }
         self.lives()?;
         if let Some(place) = place.filter(|_| discloses == Disclosure::MaskedWords) {

@@ -22,6 +22,7 @@ use veilsum_proto::{
 mod neighbour_tests;
 mod noisy;
 
+use veilsum_door::guard;
 pub use veilsum_door::guard::Priced;
 
 use crate::{
@@ -345,6 +346,10 @@ impl Layout {
     /// # Errors
     /// [`Failure`] where they are more than the plan allows.
     fn counted(&self, rows: u64) -> Result<Vec<u64>, Failure> {
+        if self.noise.is_some() {
+            let factors: Vec<f64> = self.factors().collect();
+            return Ok(guard::counted(&[rows], &factors).into_iter().map(fixed::to_ring).collect());
+        }
         let one = self.blocks.first().map(|b| b.scale.unit().recip() as u64);
         one.and_then(|one| rows.checked_mul(one)).map(|word| vec![word]).ok_or_else(|| over_bound("rows"))
     }

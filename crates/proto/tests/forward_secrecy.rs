@@ -152,8 +152,11 @@ fn jrn_3_a_restart_sends_the_same_bytes_or_none_were_sent() {
     let mut round = hub.ask(&deck, &ask, &[1, 2, 3]).expect("the others");
     round.inputs.insert(0, first.proof);
     let frame = hub.survivors(&round, &all);
+    let stages = |hub: &Hub| [false, true].map(|shares| hub.sites[0].knows_of((0, 1), shares));
+    assert!(stages(&hub) == [false, false] && hub.sites[0].knows_of((0, 0), true), "slot 0 is closed");
     let shares = hub.reply(0, &frame).expect("its shares").rest;
     hub.restart(0).expect("its journal");
+    assert_eq!(stages(&hub), [true, true]);
     assert_eq!(hub.reply(0, &frame).expect("its shares again").rest, shares);
     assert!(answered(&mut hub, 0, &question) == first, "also after its shares have left");
     assert_eq!(hub.asked[0].len(), computed, "the answer was computed once");

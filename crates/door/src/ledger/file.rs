@@ -87,8 +87,8 @@ impl Fault {
     }
 }
 
-/// Reads a whole ledger, and hands over every valid entry.
-pub(super) fn read(file: &File, mut take: impl FnMut(Entry, Head)) -> Result<Whole, Fault> {
+/// Reads a whole ledger, and hands over every valid entry, with the head and the bytes of the file after it.
+pub(super) fn read(file: &File, mut take: impl FnMut(Entry, Head, u64)) -> Result<Whole, Fault> {
     let mut reader = BufReader::new(file);
     let (mut chain, mut good, mut line) = (Chain::default(), 0u64, Vec::new());
     loop {
@@ -105,7 +105,7 @@ pub(super) fn read(file: &File, mut take: impl FnMut(Entry, Head)) -> Result<Who
         let (entry, signature) = parse(&line).ok_or_else(|| form_of(&line).map_or(unread, Fault::Form))?;
         chain.take(&entry, &signature).map_err(Fault::Damage)?;
         good += read as u64;
-        take(entry, chain.head());
+        take(entry, chain.head(), good);
     }
 }
 

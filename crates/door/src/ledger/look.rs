@@ -38,7 +38,7 @@ pub fn check(path: &Path, head: Option<Hash>) -> Result<Checked, LedgerError> {
         return Err(LedgerError::Damaged { path: path.to_owned(), what: Damage::NoFile });
     }
     let (mut entries, mut seen) = (Vec::new(), head.is_none());
-    let read = file::read(&File::open(path).map_err(io)?, |entry, at| {
+    let read = file::read(&File::open(path).map_err(io)?, |entry, at, _| {
         seen |= head == Some(at.link);
         entries.push(entry);
     });

@@ -353,7 +353,6 @@ fn a_disk_that_fails_lets_nothing_leave() {
     let disk = ledger.disk.as_mut().unwrap();
     let good = std::mem::replace(&mut disk.log.file, File::open(site.file()).unwrap());
     assert!(matches!(round(&mut ledger, 2, 9), Err(LedgerError::Io { .. })));
-    assert_eq!(ledger.head().entries, 3);
     // Room again: still nothing, because a part of the line may stand there.
     ledger.disk.as_mut().unwrap().log.file = good;
     let keys = ledger.record(b"keys", Disclosure::PublicKeys, None);
@@ -540,4 +539,24 @@ fn pol_8_the_first_entry_says_what_the_account_promises() {
     assert!(matches!(ledger.begin_run(&facts, &policy).unwrap(), Verdict::Yes(_)));
     let of_persons = Bound { unit: Unit::Person(3), ..raised };
     assert_eq!(notes(ledger)[3..], [Note::Account(of_persons), Note::Begun { plan: PLAN, nano_rho: 5 }]);
+}
+
+/// [LED-4]: what a process that died had written and not brought to the disk is brought there before anything rests on it. An answer's entry
+/// is written once its bytes are kept, and no sooner.
+#[test]
+fn led_4_a_head_that_is_behind_is_mended_first() {
+    let site = Site::new("behind");
+    let mut ledger = site.open().unwrap();
+    let length = || fs::metadata(site.file()).unwrap().len();
+    let (before, head) = (length(), fs::read(site.head()).unwrap());
+    promise(&mut ledger, place(1, 9), noised(1, 7));
+    ledger.enter(b"words", Disclosure::MaskedWords, (&TALK, Some(place(1, 9)))).unwrap();
+    assert_eq!(length(), before, "nothing is written before the journal has it");
+    ledger.sync_entries().unwrap();
+    assert!(length() > before && fs::read(site.head()).unwrap() == head);
+    // The process ends here.
+    drop(ledger);
+    let ledger = site.open().unwrap();
+    assert!(ledger.has_left(b"words") && ledger.next_head().unwrap().is_none());
+    assert_ne!(fs::read(site.head()).unwrap(), head, "the head knows of it when anything can rest on it");
 }

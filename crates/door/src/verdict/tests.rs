@@ -162,6 +162,12 @@ fn pol_8_a_question_is_within_price_and_cap() {
         answered(&mut account, (*at.0, Place { slot, ..PLACE }), answer(Some(1)));
         assert_eq!(no(&noisy(40), Some(1), account), again, "after slot {slot}");
     }
+    // Also once another run of the session has answered.
+    let mut account = account(0);
+    for run in [at.0.run, Hash([44; 32])] {
+        answered(&mut account, (Talk { run, ..*at.0 }, PLACE), answer(Some(1)));
+    }
+    assert_eq!(no(&noisy(40), Some(1), account), Some(No::Answered));
 }
 
 /// [POL-9]: an account has noise or is exact, for good; an agreement alone ends a promise, and nothing makes one again.
@@ -209,6 +215,16 @@ fn pol_8_a_policy_lowers_the_cap_and_raises_none() {
     assert_eq!(says(Bound { honest: 3, ..Bound::of(20) }, None), Ok(15));
     let persons = Bound { unit: Unit::Person(3), ..Bound::of(20) };
     assert_eq!(says(persons, None), Err(No::OtherUnit { account: Unit::Person(3), policy: Unit::Row }));
+    // Settled by a run that began, before its first answer.
+    let mut begun = Account::default();
+    noted(&mut begun, Note::Sites(SET));
+    let policy = Policy { unit: Unit::Person(3), ..Policy::default() };
+    let of_persons =
+        PlanFacts { gives: Gives::Noisy { nano_rho: 10, unit: Unit::Person(3), max_rows: 1 << 20 }, ..noisy(10) };
+    let says = |account: &Account| judge(&of_persons, &policy, account, None).yes().map(|yes| yes.left);
+    assert!(says(&begun).is_ok());
+    noted(&mut begun, Note::Begun { plan: Hash([9; 32]), nano_rho: 10 });
+    assert_eq!(says(&begun), Err(No::OtherUnit { account: Unit::Row, policy: Unit::Person(3) }));
     // Raised by a later entry.
     let mut account = account(5);
     for cap in [10, 20] {

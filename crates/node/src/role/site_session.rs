@@ -145,9 +145,10 @@ impl SiteSession {
         }
         let released = has(RecordKind::Released);
         let site = Site::restore(site_config(config, aggregator), records)?;
-        if unknown {
+        let gave = site.run().and_then(|run| keeper.with(|ledger| ledger.account().gave(session, run)));
+        if unknown || gave.is_some_and(|(slot, shares)| !site.knows_of(slot, shares)) {
             return Err(Failure::input(
-                "the journal has keys of a deck that the ledger does not know: one of the two was set back, or taken from elsewhere [JRN-2]",
+                "journal and ledger do not know the same of this run: one of the two was set back, or taken from elsewhere [JRN-2]",
                 "put the newest copy of the whole state folder back; without it remove the `.journal` files: \
                  this site then takes no further part in this run",
             ));

@@ -146,6 +146,15 @@ impl Site {
         self.decks.get(index).map(|deck| deck.hash)
     }
 
+    /// Whether this site knows that seeds, or shares, left in this slot: its round has come so far, or the slot is closed. If not, its
+    /// journal is older than that ([JRN-4]).
+    pub fn knows_of(&self, (deck, slot): (u32, u16), shares: bool) -> bool {
+        match self.round.as_ref().filter(|(index, round)| (*index, round.slot) == (deck, slot)) {
+            Some((_, round)) => round.has_given(shares),
+            None => self.decks.get(&deck).is_none_or(|deck| !deck.holds(slot)),
+        }
+    }
+
     /// Whether a round of this run is over and another one was begun.
     pub fn has_gone_on(&self) -> bool {
         self.last_context != Hash::default()

@@ -188,6 +188,15 @@ impl Round {
         !matches!(self.stage, Stage::Asked)
     }
 
+    /// Whether seeds, or shares, may have left.
+    pub(crate) fn has_given(&self, shares: bool) -> bool {
+        match &self.stage {
+            Stage::Asked | Stage::Masked => false,
+            Stage::Checked(_) => !shares,
+            Stage::Released { .. } => true,
+        }
+    }
+
     /// The survivors signed last.
     pub(crate) fn signed(&self) -> Option<&[u16]> {
         match &self.stage {
