@@ -23,6 +23,7 @@ use rand_core::{Rng as _, TryCryptoRng, TryRng};
 use veilsum_proto::{
     journal::Record,
     message::Kind,
+    noise,
     site::{self, Site},
     suite::Hash,
     vectors_api as api,
@@ -175,7 +176,7 @@ fn play(
                 site::Output::Rewrite(all) => *records = all,
                 site::Output::Event(site::Event::Asked(asked)) => {
                     open = Some((asked.slot.1, asked.context));
-                    black_box(site.noise_key().expect("a question is open"));
+                    black_box(noise::Stream::new(&noise::Key::random(rng)).next_u64());
                     site.handle(answer(&course.kit, ME, &asked), rng).expect("an answer");
                 }
                 _ => {}
@@ -246,7 +247,7 @@ fn secrets(course: &Course) -> (Looked, Vec<BTreeSet<[u8; 32]>>) {
     let mut all: Vec<([u8; 32], &'static str)> = Vec::new();
     for bytes in &rng.given {
         match bytes.len() {
-            32 => all.push((bytes[..].try_into().expect("32 bytes"), "a private key of the deck")),
+            32 => all.push((bytes[..].try_into().expect("32 bytes"), "a private key of the deck, or a key of noise")),
             64 => {
                 let wide = bytes[..].try_into().expect("64 bytes");
                 all.push((
@@ -268,14 +269,11 @@ fn secrets(course: &Course) -> (Looked, Vec<BTreeSet<[u8; 32]>>) {
     }
     let others = || deck.members.iter().enumerate().filter(|(_, m)| **m != ME);
     let slots = || (0..).zip(&contexts);
-    for m in &deck.members {
-        let name = if *m == ME { "a noise secret" } else { "a pair secret" };
-        all.extend(slots().map(|(slot, _)| (deck.pair_in(*m, slot), name)));
+    for (other, _) in &deck.pairs {
+        all.extend(slots().map(|(slot, _)| (deck.pair_in(*other, slot), "a pair secret")));
     }
     // Nobody is missing, so no seed of a round leaves.
-    let key_of_noise = |slot, context: &Hash| api::expand(&deck.pair_in(ME, slot), "noise", &[&context.0]);
     let masks = |slot, context: &Hash| deck.masks(ME, slot, context, &deck.members);
-    all.extend(slots().map(|(slot, context)| (key_of_noise(slot, context), "a key of noise")));
     all.extend(slots().flat_map(|(slot, context)| masks(slot, context)).map(|(key, _)| (key, "a key of a mask")));
     all.extend(deck.seeds.iter().map(|s| (*s, "a self-mask seed")));
     // An opening says those of its slot aloud, to every site ([OPN-3]).
@@ -286,8 +284,8 @@ fn secrets(course: &Course) -> (Looked, Vec<BTreeSet<[u8; 32]>>) {
     let of_slot = |(slot, context): (u16, &Hash)| {
         let at = usize::from(slot);
         let mut of: BTreeSet<[u8; 32]> = masks(slot, context).iter().map(|(key, _)| *key).collect();
-        of.extend(deck.members.iter().map(|m| deck.pair_in(*m, slot)));
-        of.extend(deck.held[at].iter().chain([&deck.seeds[at], &key_of_noise(slot, context)]));
+        of.extend(deck.pairs.iter().map(|(other, _)| deck.pair_in(*other, slot)));
+        of.extend(deck.held[at].iter().chain([&deck.seeds[at]]));
         of
     };
     let by_slot = slots().map(of_slot).collect();
