@@ -69,7 +69,7 @@ The application's memory and operators decide, not the bytes alone.
     JOI-6 crates/node/src/documents/guests.rs a_roster_comes_about_when_nobody_is_waited_for
     JOI-7 crates/node/src/role/lobby.rs strangers_are_let_in_at_a_bounded_rate_and_guests_always
 The application reads these documents; tests there change them.
-    NOI-3 crates/cluster/src/guard.rs noi_3_wrong_contributions_move_the_sum_no_farther
+    NOI-3 crates/door/src/guard.rs noi_3_wrong_contributions_move_the_sum_no_farther
     NOI-5 tests/noise.rs noi_5_what_no_sensitivity_is_proved_for_is_refused
     NOI-6 crates/federation/src/question/neighbour_tests.rs noi_6_a_person_moves_no_answer_farther_than_its_sensitivity
     NOI-7 tests/noisy_methods.rs noi_7_a_description_with_noise_is_near_the_exact_one
