@@ -188,7 +188,7 @@ fn power_that_fails_before_the_first_answer_costs_a_site_that_run_alone() {
     }
     all.again("hospital-a");
     let member = all.members.iter().find(|member| member.name == "hospital-a").expect("a member").running();
-    member.until("why", LIMIT, |log| log.contains("a deck that the ledger does not know") && log.contains("[JRN-2]"));
+    member.until("why", LIMIT, |log| log.contains("do not know the same of this run") && log.contains("[JRN-2]"));
     all.until("hospital-a takes no part in run 2 any more");
     all.hub(&["plan", "stop"]).expect(0);
     all.until("run 2 has ended");
