@@ -58,7 +58,10 @@ impl Standing {
         let words = shown["fingerprint"].as_str().expect("a fingerprint").to_owned();
         let sites = |member: &&mut Member| member.address.is_none() && member.process.is_some();
         for member in self.members.iter_mut().filter(sites) {
-            member.running().until("the plan", LIMIT, |log| log.contains("waits for your agreement"));
+            // It may look at the plan of the run before still.
+            member.running().until("the plan", LIMIT, |log| {
+                log.rfind("waits for your agreement") > log.rfind("This plan has been run")
+            });
             member.house.run(&["agree", "plan.toml", "--fingerprint", &words]).expect(0);
         }
     }
