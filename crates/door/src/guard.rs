@@ -92,7 +92,7 @@ pub fn sum(rows: &Rows<'_>, questions: &[Question<'_>], factors: &[f64]) -> Vec<
 /// adds to all of them would add too much.
 pub fn counted(counts: &[u64], factors: &[f64]) -> Vec<i64> {
     let mut one = vec![0i32; factors.len()];
-    let all: Vec<f64> = factors.iter().enumerate().map(|(at, _)| f64::from(u8::from(at < counts.len()))).collect();
+    let all: Vec<f64> = (0..factors.len()).map(|at| f64::from(u8::from(at < counts.len()))).collect();
     let taken = i64::from(guarded(&all, factors, &mut one));
     let counts = counts.iter().chain(std::iter::repeat(&0));
     one.iter().zip(counts).map(|(one, count)| i64::from(*one).wrapping_mul(*count as i64) & -taken).collect()
