@@ -261,6 +261,11 @@ fn pol_9_exact_totals_leave_by_agreement() {
         p.0.plan("roster.toml", "plan.toml", absurd);
         agree(&another).expect(7).says(&["[POL-9]"]);
     }
+    // Noise hides nothing of these rows any more.
+    p.0.plan("roster.toml", "plan.toml", &NOISE);
+    for told in [p.check(1, &[]), agree(&another)] {
+        told.expect(7).says(&["exact for good", "[POL-9]", "join from another folder", "!agree to it"]);
+    }
 }
 
 /// Bytes of journals in a site's state folder beyond their first lines.

@@ -230,12 +230,14 @@ fn screen(
     let (spent, cap) = (account.spent(), cap_of(&site.policy, account)?);
     let lines = if federation.work.recipe.noise.is_some() {
         let begun = account.committed(None).saturating_sub(spent.nano_rho);
-        vec![
-            format!("  rho {} was spent of {} before.", rho_text(spent.nano_rho), rho_text(cap)),
-            format!("  rho {} more may be spent by runs that have begun.", rho_text(begun)),
-            "  Whoever left before you, or comes later, can be computed up to noise; those who left are not asked."
-                .into(),
-        ]
+        let mut lines = vec![format!("  rho {} was spent of {} before.", rho_text(spent.nano_rho), rho_text(cap))];
+        if begun > 0 {
+            lines.push(format!("  rho {} more may be spent by runs that have begun.", rho_text(begun)));
+        }
+        let others =
+            "  Whoever left before you, or comes later, can be computed up to noise; those who left are not asked.";
+        lines.push(others.to_owned());
+        lines
     } else {
         exact_lines(account, now, federation.work.sampling.is_some())
     };

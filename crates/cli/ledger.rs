@@ -123,21 +123,15 @@ fn to_json(entry: &Entry) -> Value {
 
 /// The plan of a note, if it has one, and what it says, in a word.
 fn note_name(note: &Note) -> (Option<&Hash>, &'static str) {
-    let name = match note {
-        Note::Account(_) => "what the account promises",
-        Note::Signer => "signed by another key from here on",
-        Note::Sites(_) => "sites accepted",
-        Note::Agreed { .. } => "plan agreed to",
-        Note::Begun { .. } => "run begun",
-        Note::Ended(_) => "run ended",
-        Note::Met { .. } => "others' ledgers kept",
-    };
-    let plan = match note {
-        Note::Agreed { plan, .. } | Note::Begun { plan, .. } | Note::Ended(plan) => Some(plan),
-        Note::Met { talk, .. } => Some(&talk.plan),
-        Note::Account(_) | Note::Signer | Note::Sites(_) => None,
-    };
-    (plan, name)
+    match note {
+        Note::Account(_) => (None, "what the account promises"),
+        Note::Signer => (None, "signed by another key from here on"),
+        Note::Sites(_) => (None, "sites accepted"),
+        Note::Agreed { plan, .. } => (Some(plan), "plan agreed to"),
+        Note::Begun { plan, .. } => (Some(plan), "run begun"),
+        Note::Ended(plan) => (Some(plan), "run ended"),
+        Note::Met { talk, .. } => (Some(&talk.plan), "others' ledgers kept"),
+    }
 }
 
 fn table(entries: &[Entry]) -> String {

@@ -201,9 +201,17 @@ impl From<LedgerError> for Failure {
 
 impl From<No> for Failure {
     fn from(no: No) -> Self {
-        veilsum_proto::Error::from(no).into()
+        let after_exact = no == No::AfterExact;
+        let failure = Failure::from(veilsum_proto::Error::from(no));
+        match after_exact {
+            true => Failure { advice: AFTER_EXACT.into(), ..failure },
+            false => failure,
+        }
     }
 }
+
+const AFTER_EXACT: &str =
+    "nothing gives these rows a promise again; for other people's rows join from another folder (`veilsum join`)";
 
 /// What to do after this site's own policy refused.
 fn after_refusal(rule: Rule) -> &'static str {
@@ -212,6 +220,9 @@ fn after_refusal(rule: Rule) -> &'static str {
             "agree on a plan whose rho is left in the account (`veilsum check`); a plan with noise is good for one run"
         }
         Rule::Pol9 => "read what it asks and agree to it (`veilsum agree plan.toml`), or ask for a plan with noise",
+        Rule::Jrn2 => {
+            "put the newest copy of the whole state folder back; without it this site takes no further part in this run"
+        }
         Rule::Pol10 => "read what it asks and agree to it once: `veilsum agree plan.toml`",
         _ => "agree on a plan that this site's policy allows (`veilsum check`)",
     }

@@ -8,7 +8,7 @@ use std::collections::BTreeSet;
 use veilsum_proto::{
     Rule,
     message::Kind,
-    site::{Input, Output},
+    site::{Input, Output, Site},
     suite::Hash,
     vectors_api as api,
 };
@@ -154,6 +154,8 @@ fn jrn_3_a_restart_sends_the_same_bytes_or_none_were_sent() {
     let frame = hub.survivors(&round, &all);
     let stages = |hub: &Hub| [false, true].map(|shares| hub.sites[0].knows_of((0, 1), shares));
     assert!(stages(&hub) == [false, false] && hub.sites[0].knows_of((0, 0), true), "slot 0 is closed");
+    assert!(!hub.sites[0].knows_of((1, 0), true), "nothing of a deck that it never had");
+    assert!(Site::new(hub.kit.site(0)).unwrap().knows_of((1, 0), true), "without keys nothing is left to give");
     let shares = hub.reply(0, &frame).expect("its shares").rest;
     hub.restart(0).expect("its journal");
     assert_eq!(stages(&hub), [true, true]);

@@ -151,7 +151,11 @@ impl Site {
     pub fn knows_of(&self, (deck, slot): (u32, u16), shares: bool) -> bool {
         match self.round.as_ref().filter(|(index, round)| (*index, round.slot) == (deck, slot)) {
             Some((_, round)) => round.has_given(shares),
-            None => self.decks.get(&deck).is_none_or(|deck| !deck.holds(slot)),
+            // Older decks go when a round of a newer one begins.
+            None => self
+                .decks
+                .first_key_value()
+                .is_none_or(|(first, ready)| *first > deck || (*first == deck && !ready.holds(slot))),
         }
     }
 
