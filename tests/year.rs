@@ -59,9 +59,8 @@ impl Standing {
         let sites = |member: &&mut Member| member.address.is_none() && member.process.is_some();
         for member in self.members.iter_mut().filter(sites) {
             // It may look at the plan of the run before still.
-            member.running().until("the plan", LIMIT, |log| {
-                log.rfind("waits for your agreement") > log.rfind("This plan has been run")
-            });
+            let waits = |log: &str| log.rfind("waits for your agreement") > log.rfind("This plan has been run");
+            member.running().until("the plan", LIMIT, waits);
             member.house.run(&["agree", "plan.toml", "--fingerprint", &words]).expect(0);
         }
     }

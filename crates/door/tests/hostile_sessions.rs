@@ -7,7 +7,6 @@ use std::{
     collections::{BTreeMap, BTreeSet},
     fs,
     path::{Path, PathBuf},
-    sync::Arc,
 };
 
 use chacha20::{
@@ -19,7 +18,6 @@ use veilsum_door::{
     name_of,
 };
 use veilsum_proto::{
-    identity::Identity,
     journal::Record,
     message::Disclosure,
     plan::Sites,
@@ -42,23 +40,25 @@ struct Run {
     deck: Deck,
     /// The journals of all sites once the deck was ready.
     ready: Vec<Vec<Record>>,
-    plan: Hash,
+    talk: Talk,
 }
 
 impl Run {
     fn new(seed: u64) -> Run {
         let mut hub = Hub::new(SITES, seed, |terms| (terms.max_rows, terms.slots) = (1_000 + seed, SLOTS));
         let deck = hub.deck(0, SLOTS, &everybody(SITES));
-        Run { ready: hub.journals.clone(), plan: hub.kit.terms.hash(), deck, hub }
+        let talk = Talk { plan: hub.kit.terms.hash(), session: hub.session, run: hub.run };
+        Run { ready: hub.journals.clone(), talk, deck, hub }
     }
 
-    fn talk(&self) -> Talk {
-        Talk { plan: self.plan, session: self.hub.session, run: self.hub.run }
+    fn place(&self, (deck, slot): (u32, u16), cohort: &[u16]) -> Place {
+        let keys = cohort.iter().map(|site| self.hub.kit.roster.sites[usize::from(*site)].key);
+        Place { deck, slot, cohort: set_of_sites(keys) }
     }
 
     fn facts(&self, set: Hash) -> PlanFacts {
         PlanFacts {
-            plan: self.plan,
+            plan: self.talk.plan,
             set,
             sites: SITES,
             least: 3,
@@ -73,19 +73,13 @@ impl Run {
     }
 }
 
-/// What the process was about to do when it died.
-#[derive(Debug)]
-struct Dead;
-
 /// What everybody else has of this site: its answers, by plan and round, with the price that each was asked for.
-type Seen = BTreeMap<(Hash, Hash, Place2), (Vec<u8>, u64)>;
-type Place2 = (u32, u16);
+type Seen = BTreeMap<(Hash, Hash, (u32, u16)), (Vec<u8>, u64)>;
 
 /// A site's process and its disk.
 struct Process<'a> {
     run: &'a mut Run,
     folder: PathBuf,
-    identity: Arc<Identity>,
     facts: PlanFacts,
     site: Site,
     ledger: Option<Ledger>,
@@ -108,9 +102,9 @@ fn files(folder: &Path) -> [PathBuf; 2] {
 
 impl Process<'_> {
     /// One write fewer to live.
-    fn lives(&mut self) -> Result<(), Dead> {
+    fn lives(&mut self) -> Result<(), ()> {
         self.lives = self.lives.saturating_sub(1);
-        if self.lives == 0 { Err(Dead) } else { Ok(()) }
+        if self.lives == 0 { Err(()) } else { Ok(()) }
     }
 
     fn opened(&mut self) -> &mut Ledger {
@@ -121,8 +115,8 @@ impl Process<'_> {
     fn starts(&mut self) {
         self.ledger = None;
         self.rewrite = None;
-        let (plan, session) = (self.run.plan, self.run.hub.session);
-        let opened = Ledger::open(&self.folder, self.identity.clone(), Data::unread("rows"), Some(plan));
+        let (Talk { plan, session, .. }, identity) = (self.run.talk, self.run.hub.kit.site(0).identity);
+        let opened = Ledger::open(&self.folder, identity, Data::unread("rows"), Some(plan));
         let mut opened = opened.expect("a ledger that was written by this program");
         let facts = self.facts.clone();
         self.over = !matches!(opened.begin_run(&facts, &Policy::default()).expect("a disk"), Verdict::Yes(_));
@@ -152,19 +146,16 @@ impl Process<'_> {
     }
 
     /// A frame that may leave, as the product writes it down.
-    fn sends(&mut self, frame: &[u8], discloses: Disclosure) -> Result<(), Dead> {
-        let talk = self.run.talk();
+    fn sends(&mut self, frame: &[u8], discloses: Disclosure) -> Result<(), ()> {
+        let talk = self.run.talk;
         let round = matches!(discloses, Disclosure::MaskedWords | Disclosure::RoundSeeds | Disclosure::SelfMaskShares);
         let sites = self.site.round_sites().filter(|_| round);
-        let place = sites.map(|((deck, slot), cohort)| {
-            let keys = cohort.iter().map(|site| self.run.hub.kit.roster.sites[usize::from(*site)].key);
-            Place { deck, slot, cohort: set_of_sites(keys) }
-        });
+        let place = sites.map(|(slot, cohort)| self.run.place(slot, cohort));
         let before = files(&self.folder).map(|file| fs::read(file).unwrap_or_default());
         self.opened().enter(frame, discloses, (&talk, place)).expect("an answer that was promised");
         if self.lives().is_err() {
             self.dies_within(&before);
-            return Err(Dead);
+            return Err(());
         }
         if let Some(records) = self.rewrite.take() {
             self.journals.insert(talk.session, records);
@@ -175,7 +166,7 @@ impl Process<'_> {
             self.opened().sync_entries().expect("a disk");
             if self.lives().is_err() {
                 self.dies_within(&before);
-                return Err(Dead);
+                return Err(());
             }
             head.into_iter().for_each(|head| head.put().expect("a disk"));
         }
@@ -191,9 +182,8 @@ impl Process<'_> {
 
     /// The policy stands before an answer, and its words are new each time.
     fn answers(&mut self, asked: &Asked) {
-        let keys = asked.cohort.iter().map(|site| self.run.hub.kit.roster.sites[usize::from(*site)].key);
-        let place = Place { deck: asked.slot.0, slot: asked.slot.1, cohort: set_of_sites(keys) };
-        let (talk, facts) = (self.run.talk(), self.facts.clone());
+        let place = self.run.place(asked.slot, &asked.cohort);
+        let (talk, facts) = (self.run.talk, self.facts.clone());
         // Whoever asks says the price.
         let price = u64::from(asked.query[0]);
         self.prices.insert(asked.context, price);
@@ -211,7 +201,7 @@ impl Process<'_> {
     }
 
     /// Takes a frame, and does what follows until it dies.
-    fn hears(&mut self, frame: &[u8]) -> Result<(), Dead> {
+    fn hears(&mut self, frame: &[u8]) -> Result<(), ()> {
         if self.over || self.site.handle(Input::Message(frame), self.dice).is_err() {
             return Ok(());
         }
@@ -263,7 +253,6 @@ fn session(runs: &mut [Run; 2], folder: &Path, seed: u64) -> (usize, usize) {
         let mut process = Process {
             run,
             folder: folder.to_owned(),
-            identity: identity.clone(),
             facts,
             site,
             ledger: None,
@@ -324,10 +313,9 @@ fn plays(process: &mut Process<'_>) -> usize {
             4 | 5 if !asks.is_empty() => asks[pick as usize / 8 % asks.len()].clone(),
             // The end of the last round, if it has all inputs.
             6 if !rounds.is_empty() => {
-                let (round, context) = rounds.last().expect("a round").clone();
+                let (mut round, context): (Round, Hash) = rounds.last().expect("a round").clone();
                 let own = process.seen.values().find(|(frame, _)| parts(frame).context == context);
                 let Some((frame, _)) = own else { continue };
-                let mut round: Round = round;
                 round.inputs.insert(0, parts(frame).proof);
                 process.run.hub.survivors(&round, &all)
             }
@@ -340,7 +328,7 @@ fn plays(process: &mut Process<'_>) -> usize {
                     process.journals.insert(session, older);
                 }
                 if pick % 64 == 7 {
-                    let plan = process.run.plan;
+                    let plan = process.run.talk.plan;
                     process.opened().end_run(&plan).expect("a disk");
                 }
                 process.starts();
