@@ -74,7 +74,7 @@ fn pol_10_plans_over_any_sites_and_careful_sites() {
             Verdict::No(why) => panic!("{why}"),
         }
         let before = ledger.head().entries;
-        ledger.agree(&cast.federation.facts(), &policy).expect("a note");
+        ledger.agree(&cast.federation.facts(), &policy).expect("a note").expect("a plan that may be agreed to");
         assert_eq!(ledger.head().entries - before, u64::from(!waits.is_empty()), "{waits:?}");
         assert!(matches!(says(&cast.federation, &policy, &ledger), Verdict::Yes(_)), "{waits:?}");
         let mut another = cast.federation.clone();

@@ -66,12 +66,50 @@ fn a_column_in_another_unit_is_a_warning() {
         p.folder.write("site-1.csv", &rows((0..40).map(|_| ("0.5", "70000"))));
         let said =
             "y: 40 of 40 values (100 %) lie outside its range and are moved to its edge, 0 up and 40 down: line 2";
-        check(&p, &[]).expect(0).says(&[&format!("WARN values: {said}"), "[rows.units]", "!70000"]);
-        assert_eq!(read(&p, 0)["columns"][1]["above"], 40);
+        // [NOI-8]: under noise nobody is told what a plan's range makes of values, but of a range of the operator's own.
+        let noisy = plan == NOISE;
+        let shown = if noisy { check(&p, &["--column", "x=0:1", "y=0:1"]) } else { check(&p, &[]) };
+        shown.expect(0).says(&[&format!("WARN values: {said}"), "[rows.units]", "!70000"]);
+        assert_eq!(read(&p, 0)["columns"][1]["above"], if noisy { 0 } else { 40 });
         let begun = veilsum(&p.client(1, &["--join-timeout", "1"]));
         let text = begun.stdout.split_whitespace().collect::<Vec<_>>().join(" ");
-        assert!(text.contains(&format!("warning: {said}")), "{text}");
+        assert_eq!(text.contains(&format!("warning: {said}")), !noisy, "{text}");
     }
+}
+
+/// [NOI-8]: under noise all that a site shows before the plan's last answer is the same, whatever its rows hold; afterwards it says what it read.
+#[test]
+fn noi_8_nothing_that_depends_on_a_cell_is_shown_before_the_last_answer() {
+    let p = Parties::new(&[40, 50, 60], &NOISE);
+    p.folder.write("toy.toml", TOY);
+    let shown = |cells: &str| {
+        p.folder.write("site-1.csv", &format!("x,y,note\n{cells}"));
+        let begun = veilsum(&p.client(1, &["--join-timeout", "1"]));
+        (begun.code, begun.stdout, begun.stderr)
+    };
+    let usual = shown(&"0.5,0.5,a\n".repeat(40));
+    for cells in ["", "9,0.5,a\n", "\"0.5,0.5,a\n1;5,xylophone\n", "1,2\n3", &format!("{},1\n", "7".repeat(2_000_000))] {
+        assert_eq!(shown(cells), usual, "{} bytes", cells.len());
+    }
+    p.folder.write("site-1.csv", &format!("x,y,note\n{}\"0.5,0.5,a\n", "9,0.5,a\n".repeat(40)));
+    let lead = start(&p.server(&[]));
+    let site = start(&p.client(1, &[]));
+    end_well([p.intermediary(&[]), p.client(2, &[]), p.client(3, &[])].map(|args| start(&args)));
+    lead.wait(LIMIT).expect(0);
+    site.wait(LIMIT).expect(0).says(&["41 rows in 1 file; 40 are used", "x: 40 of 40 values (100 %) lie", "partner on its line"]);
+}
+
+/// [NOI-8]: under noise the header alone says how rows are read, or its operator.
+#[test]
+fn noi_8_the_header_says_how_rows_are_read() {
+    let p = Parties::new(&[40, 50, 60], &NOISE);
+    let ready = |text: &str, own: &str, code: i32| {
+        p.folder.write("toy.toml", &format!("{TOY}[rows]\n{own}"));
+        p.folder.write("site-1.csv", text);
+        check(&p, &[]).expect(code)
+    };
+    ready("x y, z;y\n", "columns = { x = \"x y, z\" }", 3).says(&["several ways", "delimiter = \",\", or delimiter = \";\""]);
+    ready("x,y\n0.5,0.5\n", "multiline = true", 3).says(&["take multiline out"]);
 }
 
 /// Under noise no row stops the site, so its operator is told of each.

@@ -200,7 +200,7 @@ impl AgreeArgs {
         if needs(&facts, &site.policy, ledger.account(), ledger.data().table.as_ref()) != asks {
             return Err(meanwhile());
         }
-        ledger.agree(&facts, &site.policy)?;
+        ledger.agree(&facts, &site.policy)??;
         let says = format!("{name} answers the plan {}.", fingerprint(&plan.0));
         let value = json!({ "agreed": true, "plan": plan.to_string(), "needs": asks, "says": says });
         crate::verb::print(json, &value, &says)

@@ -25,7 +25,7 @@ use veilsum_node::{
         ledger::{digests_of, look},
     },
     error::Failure,
-    table::{self, Tally},
+    table::{self, Dialect, Tally},
 };
 use veilsum_proto::{
     Rule,
@@ -36,6 +36,7 @@ use veilsum_proto::{
 
 use self::report::{InForce, Leaves, Report, Spent};
 use crate::{
+    columns::{self, Wanted, parse_column},
     party::{Own, block_on, key_beside, state_of},
     rows::RowsSaid,
     verb::{self, Verb},
@@ -59,6 +60,9 @@ pub(crate) struct CheckArgs {
     /// The plan [default: plan.toml beside the roster, if it is there]
     #[arg(long, value_name = "FILE")]
     pub plan: Option<PathBuf>,
+    /// Count the values outside of a range of your own, or none of your own categories
+    #[arg(long = "column", value_name = "NAME=LOW:HIGH", value_parser = parse_column, num_args = 1..)]
+    pub columns: Vec<Wanted>,
     /// Leave out the way to the others
     #[arg(long)]
     pub offline: bool,
@@ -126,6 +130,9 @@ impl Check<'_> {
             && let Ok(state) = state_of(key, self.args.own.state.as_ref())
         {
             self.found(checkup::disk(&state));
+            if let Some(finding) = self.took("account", checkup::lasts(&state)).flatten() {
+                self.found(finding);
+            }
             self.found(checkup::private(key, &state));
         }
         if !matches!(me, Some(PartyId::Coordinator | PartyId::Intermediary)) {
@@ -261,22 +268,29 @@ impl Check<'_> {
     /// The rows under the plan; as long as there is none, under `columns.toml`.
     fn rows(&mut self, from: &RowsFrom, policy: &SitePolicy, federation: Option<&Federation>) -> Option<()> {
         let place = from.place();
-        let Some(federation) = federation else {
+        let typed = !self.args.columns.is_empty();
+        let Some(federation) = federation.filter(|_| !typed) else {
             self.rows_of_columns(from, &place);
             return None;
         };
+        let noisy = federation.work.recipe.noise.is_some();
         let loaded = match documents::load_rows(federation, from) {
             Ok(loaded) => loaded,
             Err(failure) => {
                 self.found(Finding::fail("rows", self.worded(failure)));
                 let looked = documents::look_at_rows(federation, from);
-                self.report.read = looked.ok().map(|(tally, _)| tally).or(self.report.read.take());
+                let read = looked.ok().map(|(tally, _)| if noisy { tally.without_ranges() } else { tally });
+                self.report.read = read.or(self.report.read.take());
                 return None;
             }
         };
         let most = loaded.rows_asked(federation);
         let Loaded { tally, .. } = loaded;
-        self.report.read = tally;
+        self.report.read = if noisy { tally.map(Tally::without_ranges) } else { tally };
+        if noisy {
+            let says = "how many lie outside the plan's ranges is said after its last answer; for a range of yours: --column NAME=LOW:HIGH";
+            self.skip("values", says);
+        }
         self.doubts();
         if self.report.read.as_ref().is_some_and(|tally| tally.rows > 0 && tally.used == 0) {
             let next =
@@ -285,6 +299,9 @@ impl Check<'_> {
             return None;
         }
         self.few(federation);
+        if noisy && let Err(failure) = policy.has_room(self.report.read.as_ref().map_or(0, |tally| tally.used)) {
+            self.found(Finding::warn("rows", failure.message, failure.advice));
+        }
         self.took("rows", policy.has_room(most))?;
         self.report.columns = Some(self.took("rows", reading_of(federation, from))?);
         self.pass("rows", format!("{place}: every row can be used, but for those that are left out"));
@@ -292,15 +309,19 @@ impl Check<'_> {
     }
 
     fn rows_of_columns(&mut self, from: &RowsFrom, place: &str) -> Option<()> {
-        let Some(columns) = self.took("columns", columns_beside(&self.args.roster))? else {
-            let columns = self.took("rows", table::read_header(&from.data, from.rules.dialect(), []))?.len();
-            self.skip("rows", format!("{place}: {}; which are needed, the plan says", counted(columns, "column")));
+        let by_line = Dialect { by_line: true, ..from.rules.dialect() };
+        let header = self.took("rows", table::read_header(&from.data, by_line, []))?.len();
+        let (typed, beside) = (&self.args.columns, self.took("columns", columns_beside(&self.args.roster))?);
+        if typed.is_empty() && beside.is_none() {
+            self.skip("rows", format!("{place}: {}; which are needed, the plan says", counted(header, "column")));
             return None;
-        };
-        let (tally, fault) = self.took("rows", documents::look_at_columns(&columns, from))?;
+        }
+        let columns = self.took("columns", columns::of_plan(typed, beside.as_ref()))?;
+        let (tally, fault) = self.took("rows", documents::look_at_columns(columns, !typed.is_empty(), from))?;
+        let whose = if typed.is_empty() { "of columns.toml" } else { "that is named" };
         match fault {
             Some(failure) => self.found(Finding::fail("rows", self.worded(failure))),
-            None => self.pass("rows", format!("{place} has every column of columns.toml")),
+            None => self.pass("rows", format!("{place} has every column {whose}")),
         }
         self.report.read = Some(tally);
         self.doubts();

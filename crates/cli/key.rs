@@ -3,7 +3,8 @@
 use std::{path::Path, sync::Arc};
 
 use veilsum_node::{
-    documents::{Pinned, SitePolicy, load_identity, write_key},
+    checkup,
+    documents::{Pinned, load_identity, policy_of, write_key},
     door::{Bound, Data, Ledger, LedgerError, ledger},
     error::Failure,
     files::Existing,
@@ -46,6 +47,10 @@ pub(crate) fn site_of(path: &Path, name: &str, anew: bool, spent: u64) -> Result
         let what = format!("the account in {} is there, and no other begins beside it", state.display());
         return Err(Failure::usage(what, "leave --new-account out"));
     }
+    if there && spent > 0 {
+        let what = format!("the account in {} is there, and counts what it spent by itself", state.display());
+        return Err(Failure::usage(what, "leave --spent out; it is for a new account"));
+    }
     let is_new = std::fs::symlink_metadata(path).is_err();
     let before = !is_new || path.with_file_name("roster.toml").exists() || Pinned::load(path)?.roster.is_some();
     if !there && before && !anew {
@@ -59,14 +64,19 @@ pub(crate) fn site_of(path: &Path, name: &str, anew: bool, spent: u64) -> Result
     }
     let identity = if is_new { Identity::generate(&mut system_rng()) } else { key_of(path, name)? };
     let identity = Arc::new(identity);
+    if let Some(finding) = checkup::lasts(&state)? {
+        crate::tell!("warning: {}; {}", finding.says, finding.next);
+    }
     // First, so that no key is ever there that the account does not know.
     if !there {
         // Whoever met the one before knows it by its secret, and would take this one for it, set back.
         let digests = if anew { Zeroizing::new(drawn()) } else { identity.digest_secret() };
         ledger::begin(&state, &digests)?;
         if spent > 0 {
-            let data = Data::unread(&SitePolicy::default().data);
-            Ledger::open(&state, identity.clone(), data, None)?.bind(Bound { before: spent, ..Bound::default() })?;
+            // Of whatever unit this site hides now: what was spent of rows is not what was spent of persons.
+            let (site, _) = policy_of(None, Some(path))?;
+            let bound = Bound { before: spent, unit: site.policy.unit, ..Bound::default() };
+            Ledger::open(&state, identity.clone(), Data::unread(&site.data), None)?.bind(bound)?;
         }
     } else if Ledger::take_over(&state, identity.clone())? {
         crate::tell!("the account in {} goes on under a new key", state.display());

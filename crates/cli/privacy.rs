@@ -223,8 +223,8 @@ impl Report {
                 .map(|(of, role, does)| [of.name.clone(), role.to_owned(), does.to_owned(), blank(), blank()]),
         );
         text.paragraph(
-            "Coordinator and intermediary must be different organisations: together they see both totals, and where blocks of sites left a run \
-             they can subtract.",
+            "Coordinator and intermediary must be different organisations: together they see both totals, and if sites left a run they can \
+             subtract. The program cannot check that.",
         );
     }
 
@@ -266,7 +266,7 @@ impl Report {
         text.part("For how long");
         text.paragraph(&format!(
             "Masks and what they hide are kept in memory, and in a journal until the next question, for the length of a run. A site's ledger is \
-             kept as long as its key: by it the site knows what it gave away, over all plans and runs. It holds digests and counts, and no value. Under this site's policy all plans together spend rho {} at most, ever.",
+             kept as long as its state folder: by it the site knows what it gave away, over all plans and runs. It holds digests and counts, and no value. All plans together spend rho {} at most, unless its operator raises the cap.",
             rho_text(self.site.policy.usual_cap()),
         ));
         text.marked_table(
@@ -283,7 +283,7 @@ impl Report {
         text.part("What if something goes wrong");
         text.list([
             "A site says no: a policy that is asked for more than it allows refuses the question, and nothing of it leaves.",
-            "A site is lost: the run waits for it, goes on without its whole block, or ends with the totals that are out.",
+            "A site is lost: the run waits for it, goes on without it if the plan says `any`, or ends with the totals that are out.",
             "A party breaks a rule of the protocol: it is named where that can be known.",
             "A key or a machine is stolen: tell the coordinator and the other sites at once. What can be read there stands under “Seizure” below.",
             "Rows have to be deleted: the site removes them from its file. What earlier totals say stays said.",

@@ -4,7 +4,7 @@ use std::{path::Path, sync::Arc};
 
 use serde_json::json;
 use veilsum_node::{
-    cost,
+    checkup, cost,
     documents::{self, Loaded, SitePolicy, policy_of},
     door::{Ledger, LedgerError, ledger},
     error::{Code, Failure},
@@ -28,17 +28,32 @@ use crate::{
 ///
 /// # Errors
 /// A [`Failure`] that names the file at fault.
-pub(crate) fn prepare(args: &RunArgs, json: bool) -> Result<ClientConfig, Failure> {
+pub(crate) fn prepare(args: &RunArgs, json: bool) -> Result<Ready, Failure> {
     place_for(&model_in(&args.out))?;
     let (config, tally) = read(args, json)?;
-    if let Some(tally) = tally.filter(|_| !json) {
-        told(&tally)?;
+    let mut ready = Ready { tally: tally.filter(|_| !json), config };
+    if !ready.is_noisy() {
+        told(ready.tally.take())?;
     }
-    Ok(config)
+    Ok(ready)
+}
+
+/// A site that has read its rows.
+pub(crate) struct Ready {
+    config: ClientConfig,
+    /// What was read and is not told yet: under noise nothing that depends on a cell is, before the plan's last answer ([NOI-8]).
+    tally: Option<Tally>,
+}
+
+impl Ready {
+    fn is_noisy(&self) -> bool {
+        self.config.party.federation.work.recipe.noise.is_some()
+    }
 }
 
 /// What was read, for this site's operator: on standard output, because a log has no row count.
-fn told(tally: &Tally) -> Result<(), Failure> {
+fn told(tally: Option<Tally>) -> Result<(), Failure> {
+    let Some(tally) = tally else { return Ok(()) };
     crate::say!("What was read");
     for line in tally.lines() {
         crate::say!("{}", folded(&format!("  {line}"), 0));
@@ -69,6 +84,7 @@ pub(crate) fn read(args: &RunArgs, json: bool) -> Result<(ClientConfig, Option<T
     let (key, state) = (args.key()?, args.state()?);
     let (site, file) = policy_of(args.own.policy.as_deref(), Some(&key))?;
     shares(args, &site, &identity, &state)?;
+    checkup::lasts(&state)?;
     // Before anybody is dialled. A line that was being written when the process ended is dropped when the ledger is opened.
     match ledger::look(&state, &identity.public()) {
         Ok(_) | Err(LedgerError::Torn { .. }) => {}
@@ -101,7 +117,7 @@ pub(crate) fn read(args: &RunArgs, json: bool) -> Result<(ClientConfig, Option<T
 /// A [`Failure`] with its exit code.
 pub(crate) async fn take_part(
     args: &RunArgs,
-    mut config: ClientConfig,
+    Ready { mut config, tally }: Ready,
     window: &Window,
     json: bool,
 ) -> Result<(), Failure> {
@@ -111,6 +127,7 @@ pub(crate) async fn take_part(
     let federation = config.party.federation.clone();
     window.watch(&mut config.party, id);
     let report = client::run(config).await?;
+    told(tally)?;
     let Some(model) = &report.model else {
         return Err(Failure::new(Code::Denied, "the run ended without a model", "ask the coordinator's operator"));
     };

@@ -2,8 +2,7 @@
 //!
 //! Whoever adds rows up knows how much one of them may move the sum, checks every row for it in whole numbers, and so does not trust this
 //! code: it may be mistaken about statistics, and the promise holds. It only has to be a function of one row. That is why it has no
-//! state, allocates nothing, and does the same work for every row: it loops over clusters, columns and bins, and no branch depends on a
-//! value. `tests/purity.rs` reads these files and refuses whatever could carry something from one row to the next.
+//! state, allocates nothing, and loops over clusters, columns and bins alone: no loop ends for a value. `tests/purity.rs` reads these files and refuses whatever could carry something from one row to the next.
 //!
 //! Weights below 2^-40 are 0 before they multiply, because processors are slow with the smallest numbers.
 #![no_std]

@@ -176,9 +176,9 @@ impl Account {
         self.begun.contains_key(plan)
     }
 
-    /// Whether its unit is settled: by the first run that begins, or answer.
+    /// Whether its unit is settled: by the first run that begins, or answer, or by what was spent before.
     pub(crate) fn is_settled(&self) -> bool {
-        self.spent.answers > 0 || !self.begun.is_empty()
+        self.kind.is_some() || self.bound.before > 0
     }
 
     /// What was given away, also from other folders before.

@@ -198,7 +198,7 @@ impl Entry {
     }
 
     /// [LED-1]: whether the fields fit each other.
-    fn is_whole(&self) -> bool {
+    pub(crate) fn is_whole(&self) -> bool {
         match &self.event {
             Event::Note(note) => {
                 let met = |members: &[Stated]| {

@@ -3,7 +3,7 @@
 //!
 //! A row's vector is multiplied by the plan's factors, so that its norm is at most 1 by the mathematics. Each entry is then a whole
 //! number of parts of [`WHOLE`], truncated toward zero, and a row whose squares add up to more than 2^48 counts as nothing. So one
-//! row moves the sum by at most 2^24, and what computes its vector need not be trusted ([NOI-3]).
+//! row moves the sum by at most 2^24, whatever function of one row computes its vector ([NOI-3]).
 
 use std::{
     cell::Cell,
@@ -13,7 +13,8 @@ use std::{
 
 use rayon::prelude::*;
 use veilsum_contributions::Question;
-use veilsum_proto::{Error, Rule, noise};
+use veilsum_proto::{Error, Rule, fixed, noise};
+use zeroize::Zeroizing;
 
 /// Rows that a thread takes at a time.
 const CHUNK: usize = 8_192;
@@ -47,7 +48,8 @@ impl Priced {
         let invalid = |why: &str| Error::Invalid { document: "plan", why: why.into(), rule: Rule::Noi3 };
         // A unit moves the vector by this much at most.
         let moved = u128::from(REACH) * u128::from(rows_of_unit);
-        let square = (moved * moved * 500_000_000).checked_div(u128::from(nano_rho));
+        let square = moved.checked_pow(2).and_then(|square| square.checked_mul(500_000_000)).filter(|square| *square > 0);
+        let square = square.and_then(|square| square.checked_div(u128::from(nano_rho)));
         let deviation = square.and_then(|square| u64::try_from(square.isqrt() + 1).ok());
         let deviation = deviation.filter(|deviation| *deviation <= noise::MAX_SIGMA).ok_or_else(|| {
             invalid("a question has so little of rho that its noise is more than 2^40: a larger rho, or fewer rounds")
@@ -59,14 +61,23 @@ impl Priced {
         Ok(Priced { nano_rho, deviation, limit: limit as u64 })
     }
 
-    /// This site's noise for so many words.
+    /// An answer of so many words under noise: the noise is drawn, then `sum` visits the rows.
     ///
     /// # Errors
-    /// As [`noise::add`].
-    pub fn noise(&self, words: usize, key: &noise::Key) -> Result<Vec<u64>, Error> {
-        let mut words = vec![0; words];
-        noise::add(&mut words, self.deviation, &mut noise::Stream::new(key))?;
-        Ok(words)
+    /// As [`noise::add`], and as `sum`; an error if that has another length.
+    pub fn answer<E: From<Error>>(
+        &self,
+        words: usize,
+        key: &noise::Key,
+        sum: impl FnOnce() -> Result<Vec<i64>, E>,
+    ) -> Result<Vec<u64>, E> {
+        let mut noisy = Zeroizing::new(vec![0; words]);
+        noise::add(&mut noisy, self.deviation, &mut noise::Stream::new(key))?;
+        let sum = sum()?;
+        if sum.len() != words {
+            return Err(Error::ApiMisuse("an answer of another length than its layout").into());
+        }
+        Ok(noisy.iter().zip(sum).map(|(noise, sum)| noise.wrapping_add(fixed::to_ring(sum))).collect())
     }
 }
 
@@ -88,8 +99,8 @@ pub fn sum(rows: &Rows<'_>, questions: &[Question<'_>], factors: &[f64]) -> Vec<
     sum_of(rows, questions, factors, &veilsum_contributions::add)
 }
 
-/// The sum of rows that each add 1 to some of the first entries and nothing to others; `counts` says how many to which. Nothing if a row that
-/// adds to all of them would add too much.
+/// The sum of rows that each add 1 to some of the first entries and nothing to others; `counts` says how many to which, and whoever counted
+/// them is trusted that no row counts twice in one. Nothing if a row that adds to all of them would add too much.
 pub fn counted(counts: &[u64], factors: &[f64]) -> Vec<i64> {
     let mut one = vec![0i32; factors.len()];
     let all: Vec<f64> = (0..factors.len()).map(|at| f64::from(u8::from(at < counts.len()))).collect();
@@ -105,9 +116,10 @@ fn sum_of(rows: &Rows<'_>, questions: &[Question<'_>], factors: &[f64], add: &Ad
         let (mut x, mut own, mut words) = (vec![0.0; rows.columns], vec![0.0; width], vec![0i32; width]);
         let mut scratch = vec![0.0; questions.iter().map(Question::scratch).max().unwrap_or(0)];
         for row in first..(first + CHUNK).min(rows.len) {
-            (rows.read)(row, &mut x);
+            x.fill(0.0);
             own.fill(0.0);
             let whole = quietly(|| {
+                (rows.read)(row, &mut x);
                 let mut rest = own.as_mut_slice();
                 for question in questions {
                     let (out, next) = rest.split_at_mut(question.width());
@@ -173,6 +185,8 @@ mod tests {
     use super::*;
 
     const MOMENTS: Question<'_> = Question::Moments { around: None, d: 1 };
+    /// One that works with scratch.
+    const DISTANCES: Question<'_> = Question::Distances { centres: &[0.1, 0.4], d: 1, m: 2.0 };
 
     fn moments_of(rows: &[f64], factors: &[f64], add: &Add) -> Vec<i64> {
         let read = |row: usize, x: &mut [f64]| x[0] = rows[row];
@@ -205,7 +219,7 @@ mod tests {
         let mut dice = ChaCha20Rng::seed_from_u64(5);
         for _ in 0..1_000 {
             let (kind, at, size) =
-                (dice.next_u32() % 8, dice.next_u32() as usize % 3, 1e9f64.powf(unit(&mut dice) - 0.5));
+                (dice.next_u32() % 9, dice.next_u32() as usize % 6, 1e9f64.powf(unit(&mut dice) - 0.5));
             let wrong = move |question: &Question<'_>, row: &[f64], scratch: &mut [f64], out: &mut [f64]| {
                 veilsum_contributions::add(question, row, scratch, out);
                 match kind {
@@ -216,13 +230,20 @@ mod tests {
                     4 => panic!("{row:?}"),
                     5 => out.iter_mut().for_each(|x| *x += size),
                     6 => out[at % 2] = -size * row[0],
-                    _ => scratch[at] = 1.0,
+                    7 => (out[at % 2], scratch[at]) = (scratch[at] / 4.0, 1.0),
+                    _ => out[at] = 1.0 / f64::from(u8::from(row[0] > 0.0)),
                 }
             };
             let rows: Vec<f64> = (0..dice.next_u32() % 20).map(|_| unit(&mut dice) - 0.5).collect();
             let one = unit(&mut dice) - 0.5;
             let [without, with, alone] = [rows.clone(), [rows.clone(), vec![one]].concat(), vec![one]]
-                .map(|rows| moments_of(&rows, &[0.7, 0.7], &wrong));
+                .map(|rows| {
+                    let read = |row: usize, x: &mut [f64]| match kind {
+                        8 if rows[row] < 0.0 => panic!("a row that cannot be read"),
+                        _ => x[0] = rows[row],
+                    };
+                    sum_of(&Rows { len: rows.len(), columns: 1, read: &read }, &[DISTANCES], &[0.4; 5], &wrong)
+                });
             let moved: Vec<i64> = with.iter().zip(&without).map(|(a, b)| a - b).collect();
             assert_eq!(moved, alone, "kind {kind}: another row moved");
             let squares: u128 = moved.iter().map(|x| u128::from(x.unsigned_abs()).pow(2)).sum();
@@ -276,9 +297,14 @@ mod tests {
             assert!(costs(priced.deviation) <= nano_rho as f64, "{priced:?}");
             assert!(costs(priced.deviation - 2) > nano_rho as f64 || priced.deviation < 1 << 20, "{priced:?}");
         }
-        for bad in
-            [Priced::of(0, 1, (3, 1 << 20)), Priced::of(1, 1_000, (3, 1 << 20)), Priced::of(1_000, 1, (1_000, 1 << 40))]
-        {
+        let priced = |nano_rho, rows_of_unit, form| Priced::of(nano_rho, rows_of_unit, form);
+        for bad in [
+            priced(0, 1, (3, 1 << 20)),
+            priced(1, 1_000, (3, 1 << 20)),
+            priced(1_000, 1, (1_000, 1 << 40)),
+            priced(1_000_000_000, 0, (3, 1 << 20)),
+            priced(u64::MAX, u64::MAX, (3, 1 << 20)),
+        ] {
             assert_eq!(bad.unwrap_err().rule(), Some(Rule::Noi3));
         }
     }

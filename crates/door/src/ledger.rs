@@ -38,7 +38,7 @@ use crate::{
     met::{Met, SetBack},
     policy::{Bound, Policy},
     replace::Replacement,
-    verdict::{Needs, No, PlanFacts, Verdict, Yes, decide, judge, needs},
+    verdict::{Needs, No, PlanFacts, Verdict, Yes, decide, fits, judge, needs},
 };
 
 /// Name of the file in the state folder.
@@ -111,6 +111,8 @@ struct Disk {
     log: Log,
     /// An answer's entry, which is written once what it stands for is in the journal.
     waiting: Vec<u8>,
+    /// What the head on disk says.
+    known: Head,
     head_path: PathBuf,
     digests: Zeroizing<[u8; 32]>,
     _lock: File,
@@ -219,7 +221,7 @@ impl Ledger {
             log.again(sure).map_err(io)?;
             write_head(&head_path, &self.head, &known.digests)?.put().map_err(io)?;
         }
-        self.disk = Some(Disk { log, waiting: Vec::new(), head_path, digests: known.digests, _lock: lock });
+        self.disk = Some(Disk { log, waiting: Vec::new(), known: self.head, head_path, digests: known.digests, _lock: lock });
         Ok(signed)
     }
 
@@ -255,7 +257,7 @@ impl Ledger {
             return Ok(Err(back));
         }
         let (all, members) = (Met::all(members), Met::list(members));
-        if !met.has(talk, deck, &members) {
+        if !met.has(talk, deck, (all, &members)) {
             self.note(Note::Met { talk: *talk, deck, all, members })?;
         }
         Ok(Ok(()))
@@ -276,6 +278,10 @@ impl Ledger {
     /// # Errors
     /// [`LedgerError`] where it cannot be written.
     pub fn bind(&mut self, bound: Bound) -> Result<(), LedgerError> {
+        let now = self.account.bound();
+        if bound.before < now.before || self.account.is_settled() && bound.unit != now.unit {
+            return Err(LedgerError::Unwritable);
+        }
         if self.head.entries > 0 {
             return self.note(Note::Account(bound));
         }
@@ -291,11 +297,15 @@ impl Ledger {
         if self.account.names(&set) { Ok(()) } else { self.note(Note::Sites(set)) }
     }
 
-    /// [POL-9], [POL-10]: the operator agrees to whatever of this plan needs it.
+    /// [POL-9], [POL-10]: the operator agrees to whatever of this plan needs it. Nothing is noted of a plan that is refused whatever is agreed
+    /// to.
     ///
     /// # Errors
     /// [`LedgerError`] where it cannot be written.
-    pub fn agree(&mut self, facts: &PlanFacts, policy: &Policy) -> Result<(), LedgerError> {
+    pub fn agree(&mut self, facts: &PlanFacts, policy: &Policy) -> Result<Result<(), No>, LedgerError> {
+        if let Err(why) = fits(facts, policy, &self.account) {
+            return Ok(Err(why));
+        }
         let needs = needs(facts, policy, &self.account, self.data.table.as_ref());
         if needs.contains(&Needs::Set) {
             self.accept(facts.set)?;
@@ -304,7 +314,7 @@ impl Ledger {
             let totals = if facts.gives.is_exact() { Totals::Exact(self.data.table) } else { Totals::Noisy };
             self.note(Note::Agreed { plan: facts.plan, totals })?;
         }
-        Ok(())
+        Ok(Ok(()))
     }
 
     /// Judges a whole plan and notes that its run begins, in one step: nobody else has the ledger meanwhile. A run that was interrupted
@@ -335,9 +345,8 @@ impl Ledger {
     }
 
     /// May this answer leave? Computes what it would give away beside what was given away before, and asks the policy about both
-    /// ([POL-1], [POL-2], [POL-4], [POL-8] to
-    /// [POL-10], [LED-7]). On consent it is promised, and its frame may leave. Everything that is read is public, or in the
-    /// ledger: no row.
+    /// ([POL-1], [POL-2], [POL-4], [POL-8] to [POL-10], [LED-7]). On consent it is promised, and its frame may leave. Everything that is read is
+    /// public, or in the ledger, and under a plan without noise the table's digest: no row.
     ///
     /// # Errors
     /// [`No`].
@@ -373,6 +382,10 @@ impl Ledger {
     fn add(&mut self, event: Event) -> Result<(), LedgerError> {
         let Head { entries: index, link: previous } = self.head;
         let entry = Entry { index, previous, signer: self.identity.public(), event };
+        // What could not be read again would shut the account for good.
+        if !entry.is_whole() {
+            return Err(LedgerError::Unwritable);
+        }
         if let Some(disk) = &mut self.disk {
             let line = file::write(&entry, &entry.sign(&self.identity));
             // What follows one that waits waits, too.
@@ -423,7 +436,7 @@ impl Ledger {
     /// # Errors
     /// [`LedgerError`] where it cannot be written.
     pub fn next_head(&self) -> Result<Option<Replacement>, LedgerError> {
-        let Some(disk) = self.disk.as_ref().filter(|disk| disk.is_dirty()) else { return Ok(None) };
+        let Some(disk) = self.disk.as_ref().filter(|disk| disk.known != self.head) else { return Ok(None) };
         write_head(&disk.head_path, &self.head, &disk.digests).map(Some)
     }
 
@@ -434,7 +447,14 @@ impl Ledger {
     /// [`LedgerError`] where they may not be.
     pub fn sync_entries(&mut self) -> Result<(), LedgerError> {
         let Some(disk) = &mut self.disk else { return Ok(()) };
-        disk.entries().map(drop)
+        disk.entries()
+    }
+
+    /// What [`Ledger::next_head`] gave has its name, on disk.
+    pub fn head_is_there(&mut self) {
+        if let Some(disk) = &mut self.disk {
+            disk.known = self.head;
+        }
     }
 
     /// What was to be on disk with the last entries may not be there: nothing more is entered.
@@ -461,25 +481,22 @@ impl Disk {
         LedgerError::Io { path: self.log.path().to_owned(), source }
     }
 
-    fn is_dirty(&self) -> bool {
-        self.log.is_dirty() || !self.waiting.is_empty()
-    }
-
-    /// Whether there were entries that were not on disk.
-    fn entries(&mut self) -> Result<bool, LedgerError> {
+    fn entries(&mut self) -> Result<(), LedgerError> {
         let waiting = std::mem::take(&mut self.waiting);
         if !waiting.is_empty() {
             self.log.append(&waiting).map_err(|source| self.io(source))?;
         }
-        self.log.sync().map_err(|source| self.io(source))
+        self.log.sync().map(drop).map_err(|source| self.io(source))
     }
 
     fn sync(&mut self, head: &Head) -> Result<(), LedgerError> {
-        if self.entries()? {
+        self.entries()?;
+        if self.known != *head {
             let path = &self.head_path;
             let put = write_head(path, head, &self.digests)
                 .and_then(|head| head.put().map_err(|source| LedgerError::Io { path: path.clone(), source }));
             put.inspect_err(|_| self.log.give_up())?;
+            self.known = *head;
         }
         Ok(())
     }
@@ -543,6 +560,10 @@ pub fn begin(folder: &Path, digests: &[u8; 32]) -> Result<bool, LedgerError> {
         Err(other) => return Err(other),
     }
     log::make_private_folder(folder).map_err(|source| LedgerError::Io { path: folder.to_owned(), source })?;
+    let _lock = lock(&folder.join(FILE), None)?;
+    if read_head(&folder.join(HEAD))?.is_some() {
+        return Ok(false);
+    }
     // It has a head from the beginning, so that a ledger that was taken away is noticed.
     let path = folder.join(HEAD);
     write_head(&path, &Head::default(), digests)?.put().map_err(|source| LedgerError::Io { path, source })?;

@@ -98,8 +98,8 @@ impl Log {
     /// What the system says.
     pub fn sync(&mut self) -> io::Result<bool> {
         let synced = match (self.broken, self.dirty) {
-            (_, false) => return Ok(false),
-            (true, true) => Err(io::Error::other("an entry was lost")),
+            (true, _) => Err(io::Error::other("an entry was lost")),
+            (false, false) => return Ok(false),
             (false, true) => self.file.sync_data(),
         };
         // What the system lost of it cannot be told.
@@ -315,11 +315,22 @@ mod tests {
         log.keep(0).unwrap();
         log.add(b"one").unwrap();
         log.give_up();
-        assert!(log.append(b"two").is_err() && log.sync().is_err());
+        assert!(log.append(b"two").is_err() && log.sync().is_err() && log.sync().is_err());
         log.replace(b"new", 1 << 20).unwrap();
         log.add(b"er").unwrap();
         assert_eq!(fs::read(log.path()).unwrap(), b"newer");
         assert_eq!(fs::read_dir(&folder.0).unwrap().count(), 1);
+    }
+
+    /// An entry that could not be written is no reason to say later that everything is on disk.
+    #[test]
+    fn after_a_write_that_failed_nothing_is_on_disk() {
+        let folder = Folder::new("log-full");
+        let mut log = Log::open(folder.0.join("a.log")).unwrap();
+        log.keep(0).unwrap();
+        // Whatever is written to a file that is open for reading fails.
+        log.file = File::open(log.path()).unwrap();
+        assert!(log.append(b"one").is_err() && log.sync().is_err() && log.sync().is_err());
     }
 
     #[test]

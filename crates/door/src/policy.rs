@@ -83,7 +83,7 @@ pub const DEFAULT_NANO_RHO: u64 = HONEST as u64 * 1_000_000_000;
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Bound {
-    /// Whose part is bounded; another unit than before only as long as nothing was answered.
+    /// Whose part is bounded; another unit than before only as long as no run has begun and nothing was spent.
     pub unit: Unit,
     /// Sites that keep `nano_rho` together.
     pub honest: u16,

@@ -159,7 +159,7 @@ pub enum No {
     #[error("the plan hides {plan}, and this site has {own} (rows_per_person in site.toml)")]
     Unit { plan: Unit, own: Unit },
     /// The account is for another unit since its first run.
-    #[error("this account is of {account} since its first run, and site.toml says {policy} (person, rows_per_person)")]
+    #[error("this account is of {account} since its first run, or since something was spent, and site.toml says {policy} (person, rows_per_person)")]
     OtherUnit { account: Unit, policy: Unit },
     /// The plan has room for fewer rows than the site may hold.
     #[error("the plan allows a site {plan} rows, and this site may hold {own} (max_rows)")]
@@ -189,6 +189,9 @@ pub enum No {
     /// The policy answers no exact plan.
     #[error("the plan adds no noise, and this site's policy answers none without (exact)")]
     Exact,
+    /// Exact totals over whichever sites are left.
+    #[error("exact totals cover all sites of the roster, and this plan's cover whichever are left (sites = \"any\")")]
+    ExactAny,
     /// Noise after exact totals.
     #[error("this account is exact for good: noise hides nothing of rows whose exact totals were given")]
     AfterExact,
@@ -226,7 +229,7 @@ impl No {
             }
             No::Account { .. } | No::AboveCap { .. } | No::RunBefore | No::Price => Rule::Pol8,
             No::Answered => Rule::Jrn2,
-            No::Exact | No::AfterExact | No::Clusters | No::Fuzzifier | No::NamesCentres => Rule::Pol9,
+            No::Exact | No::ExactAny | No::AfterExact | No::Clusters | No::Fuzzifier | No::NamesCentres => Rule::Pol9,
             No::Unagreed(needs) if needs.contains(&Needs::Exact) => Rule::Pol9,
             No::Unagreed(_) => Rule::Pol10,
         }
@@ -294,11 +297,9 @@ pub fn needs(facts: &PlanFacts, policy: &Policy, account: &Account, now: Option<
 }
 
 /// Whether policy and account let the plan be answered, once the operator agrees to it.
-fn fits(facts: &PlanFacts, policy: &Policy, account: &Account) -> Result<Yes, No> {
+pub(crate) fn fits(facts: &PlanFacts, policy: &Policy, account: &Account) -> Result<Yes, No> {
     let before = account.rho_of(&facts.plan);
-    if before > 0 && !account.has_begun(&facts.plan) {
-        return Err(No::RunBefore);
-    }
+    is_not_over(facts, account)?;
     let (floor, sites) = (&policy.floor, facts.sites);
     floor.check_size(facts.least, sites)?;
     let (threshold, colluders) = (facts.threshold, facts.colluders.max(floor.colluders.into()));
@@ -313,6 +314,12 @@ fn fits(facts: &PlanFacts, policy: &Policy, account: &Account) -> Result<Yes, No
     };
     let left = check_account(cap_of(policy, account)?, committed, price.saturating_sub(before))?;
     Ok(Yes { nano_rho: Some(price), left, runs: Some(u32::try_from(left / price.max(1)).unwrap_or(u32::MAX)) })
+}
+
+/// [POL-8]: a plan is run once.
+fn is_not_over(facts: &PlanFacts, account: &Account) -> Result<(), No> {
+    let over = account.rho_of(&facts.plan) > 0 && !account.has_begun(&facts.plan);
+    if over { Err(No::RunBefore) } else { Ok(()) }
 }
 
 /// [POL-4], [POL-9]: what a plan must be before this site answers any question of it.
@@ -337,6 +344,7 @@ fn check_plan(facts: &PlanFacts, policy: &Policy, account: &Account) -> Result<(
         // How many rows there are must not decide, so a plan has room for all that there may be.
         Gives::Noisy { max_rows: plan, .. } if plan < policy.max_rows => Err(No::Room { plan, own: policy.max_rows }),
         Gives::Exact { .. } if policy.exact == Exact::Never => Err(No::Exact),
+        Gives::Exact { .. } if facts.totals == Sites::Any => Err(No::ExactAny),
         _ => Ok(()),
     }
 }
@@ -392,6 +400,11 @@ pub(crate) fn decide(
     if !needs.is_empty() {
         return Err(No::Unagreed(needs));
     }
+    // Nobody agreed to whatever table.
+    if facts.gives.is_exact() && answer.table.is_none() {
+        return Err(No::Unagreed(vec![Needs::Exact]));
+    }
+    is_not_over(facts, account)?;
     check_plan(facts, policy, account)?;
     let price = facts.gives.price();
     // An answer of the other kind than the plan's is not of the plan.

@@ -169,6 +169,7 @@ impl Process<'_> {
                 return Err(());
             }
             head.into_iter().for_each(|head| head.put().expect("a disk"));
+            self.opened().head_is_there();
         }
         self.lives()?;
         if let Some(place) = place.filter(|_| discloses == Disclosure::MaskedWords) {

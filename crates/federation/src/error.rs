@@ -193,7 +193,7 @@ impl From<LedgerError> for Failure {
                 "give this party its own state folder; if it shares this one with another federation, say so (`state` in site.toml); if its key is \
                  lost, let the coordinator invite it anew: `veilsum join` makes another key that goes on with the account"
             }
-            LedgerError::Unasked => return Failure::defect(e),
+            LedgerError::Unasked | LedgerError::Unwritable => return Failure::defect(e),
         };
         if passes { Failure::storage(e, next) } else { Failure::input(e, next) }
     }

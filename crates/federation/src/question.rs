@@ -317,16 +317,13 @@ impl Layout {
         self.blocks.iter().filter_map(of).flatten()
     }
 
-    /// A site's words as they are masked: without noise in the plan's steps.
+    /// A site's words without noise as they are masked, in the plan's steps.
     ///
     /// # Errors
     /// [`Failure`] where one is larger than its bound.
-    fn checked(&self, words: &[i64]) -> Result<Vec<u64>, Failure> {
+    fn exactly(&self, words: &[i64]) -> Result<Vec<u64>, Failure> {
         if words.len() != self.words() {
             return Err(Error::ApiMisuse("an answer of another length than its layout").into());
-        }
-        if self.noise.is_some() {
-            return Ok(words.iter().map(|word| fixed::to_ring(*word)).collect());
         }
         let (mut rest, mut out) = (words.iter(), Vec::with_capacity(words.len()));
         for ((len, scale, summed_bits), b) in self.exact().zip(&self.blocks) {
@@ -345,10 +342,10 @@ impl Layout {
     ///
     /// # Errors
     /// [`Failure`] where they are more than the plan allows.
-    fn counted(&self, rows: u64) -> Result<Vec<u64>, Failure> {
-        if self.noise.is_some() {
+    fn count(&self, rows: u64, key: Option<&noise::Key>) -> Result<Vec<u64>, Failure> {
+        if let Some(priced) = self.noise {
             let factors: Vec<f64> = self.factors().collect();
-            return Ok(guard::counted(&[rows], &factors).into_iter().map(fixed::to_ring).collect());
+            return priced.answer(self.words(), drawn_with(key)?, || Ok(guard::counted(&[rows], &factors)));
         }
         let one = self.blocks.first().map(|b| b.scale.unit().recip() as u64);
         one.and_then(|one| rows.checked_mul(one)).map(|word| vec![word]).ok_or_else(|| over_bound("rows"))
@@ -441,15 +438,12 @@ impl Terms<'_> {
 /// [`Failure`] naming what does not fit.
 pub fn contribute(question: &Question, rows: &dyn Answerer, terms: &Terms<'_>) -> Result<Vec<u64>, Failure> {
     let form = &terms.form;
-    if rows.rows() > form.max_rows {
+    // Under noise their number decides nothing ([NOI-8]).
+    if form.noise.is_none() && rows.rows() > form.max_rows {
         return Err(too_many_rows(form.max_rows));
     }
     let batch = match question {
-        Question::CountRows => {
-            let layout = question.layout(rows.domain(), form)?;
-            let noise = layout.noise(terms.noise)?;
-            return Ok(added(noise, &layout.counted(rows.rows())?));
-        }
+        Question::CountRows => return question.layout(rows.domain(), form)?.count(rows.rows(), terms.noise),
         Question::Cluster(batch) | Question::Drawn { batch, .. } => batch,
         Question::Judge { .. } => terms.judged.ok_or(Error::ApiMisuse("nothing was laid before this site"))?,
     };
@@ -460,14 +454,16 @@ pub fn contribute(question: &Question, rows: &dyn Answerer, terms: &Terms<'_>) -
     if !terms.drawn {
         return Ok(vec![0; layout.words()]);
     }
-    // Before a row is visited.
-    let noise = layout.noise(terms.noise)?;
-    Ok(added(noise, &layout.checked(&rows.words(batch, &layout.steps())?)?))
+    let sum = || rows.words(batch, &layout.steps());
+    match layout.noise {
+        Some(priced) => priced.answer(layout.words(), drawn_with(terms.noise)?, sum),
+        None => layout.exactly(&sum()?),
+    }
 }
 
-fn added(mut words: Vec<u64>, more: &[u64]) -> Vec<u64> {
-    words.iter_mut().zip(more).for_each(|(word, more)| *word = word.wrapping_add(*more));
-    words
+/// What noise is drawn with. Without it nothing leaves.
+fn drawn_with(key: Option<&noise::Key>) -> Result<&noise::Key, Error> {
+    key.ok_or(Error::ApiMisuse("a plan with noise, and no key to draw it"))
 }
 
 #[cfg(test)]
@@ -562,9 +558,9 @@ pub(crate) mod tests {
         let (fine, coarse) = (question.layout(&domain, &fine).unwrap(), question.layout(&domain, &coarse).unwrap());
         assert!(coarse.exact().all(|(_, scale, _)| (scale.fraction_bits, scale.limit) == (8, 151 << 8)));
         assert!(coarse.exact().zip(fine.exact()).all(|((_, _, summed), (_, scale, _))| summed == scale.fraction_bits));
-        let rounded = coarse.checked(&[3 << 41, 1 << 41, (1 << 41) + 1, -(3 << 41), -(1 << 41), 5 << 42]).unwrap();
+        let rounded = coarse.exactly(&[3 << 41, 1 << 41, (1 << 41) + 1, -(3 << 41), -(1 << 41), 5 << 42]).unwrap();
         let far = [i64::MAX, i64::MIN, 0, 0, 0, 0];
-        assert!(coarse.checked(&far).unwrap_err().message.contains(coarse.blocks[0].block.name));
+        assert!(coarse.exactly(&far).unwrap_err().message.contains(coarse.blocks[0].block.name));
         assert_eq!(rounded.iter().map(|w| fixed::from_ring(*w)).collect::<Vec<_>>(), [2, 0, 1, -2, 0, 5]);
         assert_eq!(coarse.decode(&[77; 6], 1, None).unwrap().values, [77.0 / 256.0; 6]);
     }

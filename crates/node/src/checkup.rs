@@ -98,13 +98,7 @@ const TRIED: usize = 16 << 20;
 /// Whether as much can be written into this folder as a run may need. A folder that is not there yet is tried where it will be
 /// made, and is not made.
 pub fn disk(folder: &Path) -> Finding {
-    let mut there = if folder.as_os_str().is_empty() { Path::new(".") } else { folder };
-    while !there.exists() {
-        there = match there.parent() {
-            Some(parent) if !parent.as_os_str().is_empty() => parent,
-            _ => Path::new("."),
-        };
-    }
+    let there = existing(folder);
     let file = there.join(format!(".veilsum-check-{}", std::process::id()));
     let tried = write_and_remove(&file);
     let made = if there == folder { String::new() } else { format!(", where {} will be made", folder.display()) };
@@ -121,6 +115,59 @@ pub fn disk(folder: &Path) -> Finding {
             ),
         ),
     }
+}
+
+/// The folder itself, or the one in which it will be made.
+fn existing(folder: &Path) -> &Path {
+    let parents = folder.ancestors().filter(|parent| !parent.as_os_str().is_empty());
+    parents.into_iter().find(|parent| parent.exists()).unwrap_or(Path::new("."))
+}
+
+/// Whether an account in this folder lasts: a file system that others share may be set back or seen twice, and one in memory is gone with the
+/// machine's next start. A warning is given back.
+///
+/// # Errors
+/// A [`Failure`] if it is a network's.
+pub fn lasts(folder: &Path) -> Result<Option<Finding>, Failure> {
+    let shown = folder.display();
+    let next = "keep the account on a disk of this machine: --state FOLDER";
+    match kept(existing(folder)) {
+        Kept::OnDisk => Ok(None),
+        Kept::InMemory => {
+            let says = format!("{shown} is kept in memory, and is gone when this machine starts again");
+            Ok(Some(Finding::warn("account", says, next)))
+        }
+        Kept::OnNetwork => {
+            let what = format!("{shown} lies on a file system of the network, where nobody knows that a write lasts");
+            Err(Failure::input(what, next))
+        }
+    }
+}
+
+/// Where a file system has its bytes.
+enum Kept {
+    OnDisk,
+    InMemory,
+    OnNetwork,
+}
+
+#[cfg(target_os = "linux")]
+fn kept(folder: &Path) -> Kept {
+    // Of `statfs`: tmpfs and ramfs; NFS, SMB (old and new), CIFS, Ceph, AFS, Lustre, GFS2 and OCFS2.
+    const MEMORY: [u64; 2] = [0x0102_1994, 0x8584_58f6];
+    const NETWORK: [u64; 9] = [
+        0x6969, 0x517b, 0xfe53_4d42, 0xff53_4d42, 0x00c3_6400, 0x5346_414f, 0x0bd0_0bd0, 0x0116_1970, 0x7461_636f,
+    ];
+    match rustix::fs::statfs(folder).map(|of| of.f_type as u64 & 0xffff_ffff) {
+        Ok(kind) if NETWORK.contains(&kind) => Kept::OnNetwork,
+        Ok(kind) if MEMORY.contains(&kind) => Kept::InMemory,
+        _ => Kept::OnDisk,
+    }
+}
+
+#[cfg(not(target_os = "linux"))]
+fn kept(_: &Path) -> Kept {
+    Kept::OnDisk
 }
 
 /// Whether what this party keeps beside its key, and in its state folder, is open to its owner alone.

@@ -39,7 +39,7 @@ pub use pinned::{Begun, Changes, Pinned, Standing};
 pub use plan::{edited_plan, load_plan, with_settings, write_plan};
 pub use plan_keys::{PLAN_KEYS, has_setting};
 pub use roster::{load_roster, load_signed_roster, write_roster};
-pub use rows::{HANDED, HandOver, Handed, Loaded, Reading, RowsFrom, header_of, reading_of, rules_said};
+pub use rows::{HANDED, HandOver, Handed, Loaded, Reading, RowsFrom, reading_of, rules_said};
 pub use site::{SitePolicy, keep_policy, load_policy, policy_of, whole_rho};
 
 use veilsum_federation::error::Failure;
@@ -50,7 +50,7 @@ pub use veilsum_federation::{
 
 use crate::{
     answerer::{ClusterError, Prepared, Rows},
-    plan::OutOfBox,
+    plan::{Categorical, Column, OutOfBox},
     table::{self, Table, TableSpec, Tally},
 };
 
@@ -121,15 +121,19 @@ pub fn table_in_memory(federation: &Federation, values: &[f64]) -> Result<(Table
     Ok((table, missing))
 }
 
-/// Whether rows fit to columns for which there is no plan yet. Nothing is kept of them.
+/// Whether rows fit to columns for which there is no plan yet; with `within`, values out of these ranges are counted. Nothing is kept of them.
 ///
 /// # Errors
 /// As [`load_rows`], but for single rows.
-pub fn look_at_columns(columns: &Columns, from: &RowsFrom) -> Result<(Tally, Option<Failure>), Failure> {
-    let (numbers, categorical) = columns.of_plan();
+pub fn look_at_columns(
+    (numbers, categorical): (Vec<Column>, Vec<Categorical>),
+    within: bool,
+    from: &RowsFrom,
+) -> Result<(Tally, Option<Failure>), Failure> {
     let spec = TableSpec {
         columns: numbers.iter().map(|column| column.name.clone()).collect(),
-        within: numbers.iter().map(|column| (column.lower, column.upper)).collect(),
+        within: numbers.iter().filter(|_| within).map(|column| (column.lower, column.upper)).collect(),
+        clips: true,
         categorical,
         rules: from.rules.clone(),
         list: from.list.clone(),
@@ -177,6 +181,11 @@ fn ready(federation: &Federation, data: &Path, table: Table) -> Result<Prepared,
 /// A [`Failure`] where the plan cannot be used, or the secret for rows of persons cannot be read.
 pub fn spec_of(federation: &Federation, from: &RowsFrom) -> Result<TableSpec, Failure> {
     let (work, domain) = (&federation.work, federation.work.domain()?);
+    if work.recipe.noise.is_some() && from.rules.multiline {
+        let what = "site.toml says that cells may span lines (multiline), and under noise every line is read by itself";
+        let next = "export the file without line breaks in cells, and take multiline out of [rows] in site.toml";
+        return Err(Failure::input(what, next));
+    }
     Ok(TableSpec {
         columns: work.columns.iter().map(|c| c.name.clone()).collect(),
         categorical: work.categorical.clone(),

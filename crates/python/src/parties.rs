@@ -5,7 +5,7 @@ use std::{
     ffi::OsString,
     path::PathBuf,
     pin::Pin,
-    sync::{Mutex, MutexGuard, PoisonError},
+    sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError},
     time::{Duration, Instant},
 };
 
@@ -162,8 +162,8 @@ pub(crate) fn addressed(letter: &[u8]) -> Option<(String, String)> {
 pub(crate) struct Party {
     hand: Mutex<Hand>,
     names: BTreeMap<PeerKey, String>,
-    /// What was read of a site's rows.
-    tally: Option<Tally>,
+    /// What was read of a site's rows; under noise once the run has ended ([NOI-8]).
+    read: Arc<OnceLock<Tally>>,
     /// Its name on the roster.
     #[pyo3(get)]
     name: String,
@@ -194,7 +194,7 @@ impl Party {
         let names = party.federation.roster.members().map(|member| (member.key.0, member.name.clone())).collect();
         let name = party.name_of(party.federation.whoami(&party.identity)?);
         let hand = Hand { by, role: Some(role(party)), outcome: None };
-        Ok(Party { hand: Mutex::new(hand), names, tally: None, name })
+        Ok(Party { hand: Mutex::new(hand), names, read: Arc::default(), name })
     }
 
     fn hand(&self) -> MutexGuard<'_, Hand> {
@@ -224,25 +224,33 @@ impl Party {
     fn site(py: Python<'_>, options: Vec<OsString>, rows: Option<Py<PyAny>>) -> PyResult<Party> {
         let rows = rows.map(handed);
         let made = py.detach(|| -> Result<Party, Failure> {
-            let (config, tally) = embedded::site(options, rows)?;
+            let (config, mut tally) = embedded::site(options, rows)?;
+            let read = Arc::new(OnceLock::new());
+            let tell = |tally: Option<Tally>, read: &OnceLock<Tally>| tally.map(|tally| read.set(tally));
+            if config.party.federation.work.recipe.noise.is_none() {
+                tell(tally.take(), &read);
+            }
+            let later = read.clone();
             let role = |party| -> Running {
                 let config = client::ClientConfig { party, ..config.clone() };
                 Box::pin(async move {
                     let report = client::run(config).await?;
+                    tell(tally, &later);
                     let result = report.result.as_ref().map(|result| report::document(result, None));
                     Ok(json!({ "answered": report.answered, "traffic": report.traffic, "model": report.model, "result": result }))
                 })
             };
-            Ok(Party { tally, ..Party::of(config.party.clone(), role)? })
+            Ok(Party { read, ..Party::of(config.party.clone(), role)? })
         });
         made.map_err(raised)
     }
 
-    /// What was read of a site's rows, for its operator alone: JSON and the lines that `veilsum run` prints; `None` of other parties.
+    /// What was read of a site's rows, for its operator alone: JSON and the lines that `veilsum run` prints; `None` of other parties, and under
+    /// noise before the run has ended.
     #[getter]
     fn read(&self) -> PyResult<Option<(String, String)>> {
         let json = |tally: &Tally| serde_json::to_string(tally).map(|json| (json, tally.to_string()));
-        self.tally.as_ref().map(json).transpose().map_err(|e| PyValueError::new_err(e.to_string()))
+        self.read.get().map(json).transpose().map_err(|e| PyValueError::new_err(e.to_string()))
     }
 
     /// The coordinator with the options of `veilsum run`.

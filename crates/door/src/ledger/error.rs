@@ -80,6 +80,9 @@ pub enum LedgerError {
         /// Who.
         signer: PublicKey,
     },
+    /// A defect of this software: an entry that could not be read again, or takes back what was entered.
+    #[error("an entry was about to be written that cannot stand in the ledger")]
+    Unwritable,
     /// A defect of this software: an answer to which nobody consented.
     #[error("an answer was about to leave without the policy's consent")]
     Unasked,

@@ -68,8 +68,9 @@ fn what_is_kept_already_is_not_noted_again() {
     let mut met = Met::default();
     let at = talk(1, 0, 1);
     meets(&mut met, &at, 0, &[5, 5]);
-    assert!(met.has(&at, 0, &Met::list(&members(&[5, 5]))));
-    assert!(!met.has(&at, 0, &Met::list(&members(&[5, 6]))));
-    assert!(!met.has(&at, 1, &Met::list(&members(&[5, 5]))));
-    assert!(!met.has(&talk(1, 0, 2), 0, &Met::list(&members(&[5, 5]))));
+    let has = |at: &Talk, deck, of: &[Member]| met.has(at, deck, (Met::all(of), &Met::list(of)));
+    assert!(has(&at, 0, &members(&[5, 5])));
+    assert!(!has(&at, 0, &members(&[5, 6])));
+    assert!(!has(&at, 1, &members(&[5, 5])));
+    assert!(!has(&talk(1, 0, 2), 0, &members(&[5, 5])));
 }

@@ -5,7 +5,7 @@ use veilsum_cluster::{
     privacy::{HONEST, Level, Levels},
 };
 use veilsum_door::guard::{Priced, WHOLE};
-use veilsum_proto::{Error, Rule, noise};
+use veilsum_proto::{Error, Rule};
 
 use super::{Layout, Scaled, ScaledBlock, SumBounds};
 
@@ -36,16 +36,5 @@ impl Layout {
     /// The price of an answer of this layout, in 10^-9 of rho ([NOI-6]); `None` without noise.
     pub fn nano_rho(&self) -> Option<u64> {
         self.noise.map(|priced| priced.nano_rho)
-    }
-
-    /// This site's noise, one for each word; zeros without noise.
-    pub(super) fn noise(&self, key: Option<&noise::Key>) -> Result<Vec<u64>, Error> {
-        match self.noise {
-            // Without a key nothing leaves.
-            Some(priced) => {
-                priced.noise(self.words(), key.ok_or(Error::ApiMisuse("a plan with noise, and no key to draw it"))?)
-            }
-            None => Ok(vec![0; self.words()]),
-        }
     }
 }

@@ -30,7 +30,7 @@ pub const PLAN_KEYS: &[(&str, &str, &str)] = &[
     ("db_p", "davies_bouldin.p", "p of both Davies-Bouldin indices: the norm between centres [2]"),
     ("db_q", "davies_bouldin.q", "Their q: distances, or 2: root of mean squares, for indices=all [1]"),
     ("judge", "judge", "Who opens the validity totals: coordinator or intermediary [coordinator]"),
-    ("sample", "sampling.share", "Share of the blocks of sites that answers in each round [all]"),
+    ("sample", "sampling.share", "Share of the sites that answers in each round [all]"),
     ("rows_per_person", "person.rows", "Noise hides persons, of whom so many rows count at a site at most [rows]"),
     ("dp_absolute_rounds", "absolute_rounds", "First rounds with sums around the box's middle [0; 3 if uniform]"),
     ("dp_tau", "tau", "How far a row pulls at first, in half diagonals of the box [0.25; 0 for K = 1]"),

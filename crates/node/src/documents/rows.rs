@@ -15,7 +15,7 @@ use crate::table::spelling::{normal, yes_or_no};
 use crate::{
     answerer::Answerer,
     error::Failure,
-    table::{self, Halt, Meaning, PersonKey, RowRules, Tally},
+    table::{self, Dialect, Halt, Meaning, PersonKey, RowRules, Tally},
 };
 use veilsum_federation::agreed::Federation;
 
@@ -31,10 +31,14 @@ pub struct Loaded {
 }
 
 impl Loaded {
-    /// Rows that the policy's `max_rows` is about: those that count, and all that were read where the plan asks how many lack a value.
+    /// Rows that the policy's `max_rows` is about: those that count, and all that were read where the plan asks how many lack a value. None under
+    /// noise, where their number decides nothing ([NOI-8]).
     pub fn rows_asked(&self, federation: &Federation) -> u64 {
         let recipe = &federation.work.recipe;
-        let asks = recipe.algorithm.traits().describes.is_some() && recipe.noise.is_none();
+        if recipe.noise.is_some() {
+            return 0;
+        }
+        let asks = recipe.algorithm.traits().describes.is_some();
         let read = self.tally.as_ref().filter(|_| asks).map_or(0, |tally| tally.rows);
         self.rows.rows().max(read)
     }
@@ -100,21 +104,6 @@ impl RowsFrom {
     }
 }
 
-/// The header of a table, and the same by the names of `site.toml`; empty for a column that another one hides. `asked` are the names by which
-/// columns are asked for.
-///
-/// # Errors
-/// A [`Failure`] where it cannot be read.
-pub fn header_of<'a>(
-    from: &'a RowsFrom,
-    asked: impl IntoIterator<Item = &'a str>,
-) -> Result<(Vec<String>, Vec<String>), Failure> {
-    let own = |name: &'a str| from.rules.columns.get(name).map_or(name, String::as_str);
-    let header = table::read_header(&from.data, from.rules.dialect(), asked.into_iter().map(own))?;
-    let known = table::known_as(&from.data.display().to_string(), &header, &from.rules)?;
-    Ok((header, known))
-}
-
 /// What a plan does with the columns of a site's file.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize)]
 pub struct Reading {
@@ -127,10 +116,13 @@ pub struct Reading {
 /// What a plan does with the columns of a site's rows.
 ///
 /// # Errors
-/// As [`header_of`].
+/// A [`Failure`] where the header cannot be read.
 pub fn reading_of(federation: &Federation, from: &RowsFrom) -> Result<Reading, Failure> {
     let used: Vec<String> = federation.work.headers().map(str::to_owned).collect();
-    let (own, header) = header_of(from, federation.work.headers())?;
+    let dialect = Dialect { by_line: federation.work.recipe.noise.is_some(), ..from.rules.dialect() };
+    let asked = federation.work.headers().map(|name| from.rules.columns.get(name).map_or(name, String::as_str));
+    let own = table::read_header(&from.data, dialect, asked)?;
+    let header = table::known_as(&from.place(), &own, &from.rules)?;
     let names = own.iter().zip(&header).map(|(own, name)| if name.is_empty() { own } else { name });
     let ignored = names.filter(|name| !used.contains(name)).cloned().collect();
     Ok(Reading { used, ignored })

@@ -212,7 +212,7 @@ impl SitePolicy {
             return Ok(());
         }
         Err(Failure::input(
-            format!("this site has {rows} rows, and its policy says that it holds {most} at most (max_rows)"),
+            format!("this site has more rows than its policy says that it holds at most, {most} (max_rows)"),
             "check that the file holds the rows of this federation and no others; if it does, set max_rows in site.toml far above them, and \
              ask for a plan with as much room",
         ))

@@ -87,7 +87,7 @@ impl Keeper {
 fn begun(mut ledger: Ledger, config: &ClientConfig) -> Result<Ledger, Failure> {
     let (facts, policy) = (config.party.federation.facts(), &config.site.policy);
     if config.agreed {
-        ledger.agree(&facts, policy)?;
+        ledger.agree(&facts, policy)??;
     }
     ledger.begin_run(&facts, policy)?.yes()?;
     Ok(ledger)

@@ -110,6 +110,7 @@ pub async fn run(mut config: ServerConfig) -> Result<RunResult, Failure> {
         lost: Vec::new(),
         refused: Vec::new(),
         told: Vec::new(),
+        said_why: false,
         reasons: BTreeMap::new(),
     };
     let result = stop::unless_told(run.until_it_ends(), "start the run again").await;
@@ -265,8 +266,10 @@ struct Run<'a> {
     lost: Vec<String>,
     /// Who refused to answer.
     refused: Vec<String>,
-    /// What a reader of the result should know.
-    told: Vec<String>,
+    /// What a reader of the result should know; of a site that went, with its place in the roster.
+    told: Vec<(Option<u16>, String)>,
+    /// Whether a failure has said why the sites went that are gone.
+    said_why: bool,
     /// Why each site went that was lost, by its place in the roster.
     reasons: BTreeMap<u16, String>,
 }
@@ -304,8 +307,7 @@ impl Run<'_> {
                 "run again when the missing parties are there",
             ));
         }
-        // Where too few sites are left, the failure has said why.
-        let more = self.told.iter().filter(|line| !failure.message.contains(line.as_str()));
+        let more = self.told.iter().filter(|(site, _)| site.is_none() || !self.said_why).map(|(_, line)| line);
         let reason: Vec<&str> = std::iter::once(&failure.message).chain(more).map(String::as_str).collect();
         // In the roster's order, whoever was noticed first.
         let place = |name: &String| self.config.party.federation.roster.sites.iter().position(|m| m.name == *name);
@@ -431,7 +433,7 @@ impl Run<'_> {
             aggregator::Event::Lost { site: number, why } => {
                 let site = self.config.party.name_of(PartyId::Site(number));
                 self.config.party.tell(Progress::Lost { site: site.clone(), why: why.to_string() });
-                self.told.push(format!("{site}: {why}"));
+                self.told.push((Some(number), format!("{site}: {why}")));
                 self.note(number, &why);
                 let absent = match why {
                     Loss::Refused(_) => &mut self.refused,
@@ -444,11 +446,12 @@ impl Run<'_> {
             }
             aggregator::Event::WrongShare { holder, owner } => {
                 let name = |s| self.config.party.name_of(PartyId::Site(s));
-                self.told.push(format!(
+                let line = format!(
                     "a share of the self-mask of {} that came from {} was wrong and was corrected; one of the two is at fault",
                     name(owner),
                     name(holder)
-                ));
+                );
+                self.told.push((None, line));
                 Ok(())
             }
             aggregator::Event::TooLate(site) => {
@@ -483,7 +486,7 @@ impl Run<'_> {
         let config = &self.config;
         let about = (&*config.party.federation.work, &*config.party.federation.terms, &*config.party.federation.roster);
         let mut result = RunResult::of(about, outcome, &self.conversation, counted, early)?;
-        result.warnings.splice(0..0, self.told.iter().cloned());
+        result.warnings.splice(0..0, self.told.iter().map(|(_, line)| line.clone()));
         self.give_reasons(&mut result.departures);
         // What a site that is in no total sent can be computed from none.
         let last = self.conversation.cohort();

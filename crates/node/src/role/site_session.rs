@@ -312,8 +312,8 @@ impl SiteSession {
                                          was not taken",
                                         self.name()
                                     ),
-                                    "this is so where this site came after the first total, or another one of its block was lost; ask \
-                                     its operator and the other sites whether it was",
+                                    "this is so where this site came after the first total, or was lost; ask its operator and the \
+                                     other sites whether it was",
                                 ));
                             }
                             self.report.result = run.replay().result(&model, false).map_err(|why| {

@@ -34,7 +34,7 @@ type Text<R> = Chain<Cursor<Vec<u8>>, BufReader<R>>;
 fn opened<R: Read>(
     reader: R,
     name: &str,
-    multiline: bool,
+    dialect: Dialect,
     told: impl Fn(&[u8], bool) -> Result<Layout, TableError>,
 ) -> Result<(Records<Text<R>>, Layout), TableError> {
     let mut reader = BufReader::with_capacity(BUFFER, reader);
@@ -49,7 +49,7 @@ fn opened<R: Read>(
     }
     let layout = told(&first, whole)?;
     let text = Cursor::new(first).chain(reader);
-    let mut records = Records::new(text, name, Split { delimiter: layout.delimiter, multiline });
+    let mut records = Records::new(text, name, Split { delimiter: layout.delimiter, ..Split::of(dialect) });
     if layout.said {
         records.skip_line()?;
     }
@@ -61,7 +61,7 @@ fn opened<R: Read>(
 /// # Errors
 /// A [`TableError`] that names line and column.
 pub fn read_csv_from(reader: impl Read, name: &str, spec: &TableSpec) -> Result<Table, TableError> {
-    all_of(Batches::new(Box::new(CsvReader::new(reader, name, spec.rules.dialect())?), spec)?)
+    all_of(Batches::new(Box::new(CsvReader::new(reader, name, spec.dialect())?), spec)?)
 }
 
 /// A text of rows under a header.
@@ -70,7 +70,7 @@ pub fn read_csv_from(reader: impl Read, name: &str, spec: &TableSpec) -> Result<
 /// there.
 pub(super) struct CsvReader<R: Read> {
     records: Records<Text<R>>,
-    decimal: Decimal,
+    dialect: Dialect,
     columns: Vec<String>,
     /// Whether rows end by a delimiter with nothing behind it.
     open: bool,
@@ -87,7 +87,7 @@ impl<R: Read> CsvReader<R> {
                 numbered.map_or(Ok(()), |at| Err(headed_by_a_number(name, at + 1)))
             })
         };
-        let (mut records, layout) = opened(reader, name, dialect.multiline, told)?;
+        let (mut records, layout) = opened(reader, name, dialect, told)?;
         let Some(Record { line: last_line, fault }) = records.next()? else {
             return Err(Fault::empty().of(name));
         };
@@ -101,14 +101,16 @@ impl<R: Read> CsvReader<R> {
         // Nothing is quoted that may be a row.
         let columns = columns.map_err(|error| numbered.map_or(error, |at| headed_by_a_number(name, at)))?;
         records.width = Some(width + usize::from(layout.open_rows));
-        Ok(CsvReader { records, decimal: dialect.decimal, columns, open: layout.open_rows, numbered, last_line })
+        Ok(CsvReader { records, dialect, columns, open: layout.open_rows, numbered, last_line })
     }
 
     /// What is wrong with the shape of the present row.
     fn misshapen(&self) -> Option<Fault> {
         let (got, expected) = (self.records.len(), self.columns.len());
         let expected_cells = expected + usize::from(self.open);
-        if got != expected_cells || self.open && !self.records.bytes(expected).trim_ascii().is_empty() {
+        let ends_open = got == expected + 1 && self.records.bytes(expected).trim_ascii().is_empty();
+        let fits = if self.open { ends_open } else { got == expected };
+        if !(fits || self.dialect.by_line && (ends_open || got == expected)) {
             let next =
                 "end every row as most rows end, with a separator behind the last cell; or take it out everywhere";
             let fault = Fault::Row("no separator stands behind its last cell, as behind most", next);
@@ -158,9 +160,9 @@ impl<R: Read> RowReader for CsvReader<R> {
             }
             match fault.or_else(|| self.misshapen()) {
                 Some(fault) => table.spoil(name, fault.of_row(spot))?,
-                None if self.decimal == Decimal::Point => take(spot, &self.columns, &self.records, wanted, table)?,
+                None if self.dialect.decimal == Decimal::Point => take(spot, &self.columns, &self.records, wanted, table)?,
                 None => {
-                    let row = WithCommas(self.records.cells().map(|cell| self.decimal.point(cell)).collect());
+                    let row = WithCommas(self.records.cells().map(|cell| self.dialect.decimal.point(cell)).collect());
                     take(spot, &self.columns, &row, wanted, table)?;
                 }
             }
@@ -198,7 +200,7 @@ pub fn read_matrix_from(reader: impl Read, name: &str, columns: usize) -> Result
         Err(Fault::said(what, "write it with decimal points").of(name))
     };
     let told = |sample: &[u8], whole| layout(sample, whole, name, Dialect::default(), two_ways);
-    let (mut rows, _) = opened(reader, name, false, told)?;
+    let (mut rows, _) = opened(reader, name, Dialect::default(), told)?;
     let mut matrix: Vec<Vec<f64>> = Vec::new();
     while let Some(Record { line, fault }) = rows.next()? {
         let spot = (name, Place::Line(line));

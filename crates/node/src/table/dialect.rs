@@ -92,4 +92,6 @@ pub struct Dialect {
     pub decimal: Decimal,
     /// Whether a cell in quotation marks may span lines that look like rows.
     pub multiline: bool,
+    /// Whether every line is read by itself, whatever others hold, and the header alone says how ([NOI-8]).
+    pub by_line: bool,
 }

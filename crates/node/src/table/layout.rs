@@ -56,7 +56,7 @@ impl Reading {
         (name, dialect): (&str, Dialect),
         said: bool,
     ) -> Option<Reading> {
-        let split = Split { delimiter: Some(delimiter), multiline: dialect.multiline };
+        let split = Split { delimiter: Some(delimiter), ..Split::of(dialect) };
         let mut records = Records::new(sample, name, split);
         if said {
             records.skip_line().ok()?;
@@ -170,6 +170,9 @@ pub(super) fn layout(
 ) -> Result<Layout, TableError> {
     let stated = stated(sample, name)?;
     let said = stated.is_some();
+    if dialect.by_line {
+        return by_header(sample, name, dialect, stated);
+    }
     let of = |delimiter| Reading::of(delimiter, sample, whole, (name, dialect), said);
     if let Some(delimiter) = dialect.delimiter.or(stated) {
         let Some(reading) = of(delimiter) else {
@@ -253,6 +256,36 @@ pub(super) fn layout(
             Ok(most.map_or(alone, |reading| Layout { open_header: false, open_rows: false, ..reading.layout(said) }))
         }
     }
+}
+
+/// The same, told from the header alone: no row has a say in how rows are read.
+fn by_header(sample: &[u8], name: &str, dialect: Dialect, stated: Option<Delimiter>) -> Result<Layout, TableError> {
+    let said = stated.is_some();
+    let lines = sample.split(|byte| matches!(byte, b'\n' | b'\r')).filter(|line| !line.is_empty());
+    let header = lines.skip(usize::from(said)).next().unwrap_or_default();
+    let of = |delimiter| Reading::of(delimiter, header, true, (name, dialect), false);
+    let layout = |delimiter, reading: Option<Reading>| {
+        let open = reading.is_some_and(|reading| reading.ends_open());
+        Ok(Layout { delimiter, open_header: open, open_rows: open, said })
+    };
+    if let Some(delimiter) = dialect.delimiter.or(stated) {
+        return layout(Some(delimiter), of(delimiter));
+    }
+    let apart = |delimiters: &[Delimiter]| {
+        delimiters.iter().filter_map(|of_it| of(*of_it)).filter(Reading::has_columns).collect::<Vec<_>>()
+    };
+    let (mut signs, blanks) = (apart(&Delimiter::SIGNS), apart(&[Delimiter::Blanks]));
+    let keys = match (&signs[..], &blanks[..]) {
+        ([_], _) => {
+            let one = signs.remove(0);
+            return layout(Some(one.delimiter), Some(one));
+        }
+        ([], []) => return layout(None, None),
+        ([], [blanks]) => [blanks.delimiter, Delimiter::Comma].map(Delimiter::key).join(", or if it is one column "),
+        (several, _) => several.iter().map(|of| of.delimiter.key()).collect::<Vec<_>>().join(", or "),
+    };
+    let what = "the header can be read in several ways, and under noise no row says which it is";
+    Err(Fault::said(what, format!("say it under [rows] in site.toml: {keys}")).of_header(name))
 }
 
 /// What the first line says that stands between cells, where it says nothing else.

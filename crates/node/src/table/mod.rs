@@ -81,14 +81,14 @@ pub fn read_header<'a>(
 
 /// Opens a table to read the chosen columns; where rows of persons are cut, after a pass that finds those that count.
 fn batches(name: &Path, spec: &TableSpec) -> Result<Batches<'static>, TableError> {
-    Batches::of(open(name, spec.rules.dialect())?, spec, &counting(name, spec)?)
+    Batches::of(open(name, spec.dialect())?, spec, &counting(name, spec)?)
 }
 
 /// The rows of a table that count, where rows of persons are cut.
 fn counting(name: &Path, spec: &TableSpec) -> Result<Counting, TableError> {
     match spec.person_key {
         None => Ok(Counting::new()),
-        Some(_) => Batches::find(open(name, spec.rules.dialect())?, spec),
+        Some(_) => Batches::find(open(name, spec.dialect())?, spec),
     }
 }
 

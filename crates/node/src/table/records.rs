@@ -9,7 +9,7 @@ use memchr::{memchr, memchr2, memchr2_iter};
 
 use super::{
     cell::{Parsed, parse},
-    dialect::Delimiter,
+    dialect::{Delimiter, Dialect},
     error::{Fault, Place, TableError},
     limits::{MAX_CELL, MAX_COLUMNS, MAX_ROW},
 };
@@ -18,6 +18,9 @@ use super::{
 const PARTNER: &str = "put its partner where the cell ends, or take the mark out; if cells of this file do span lines, say multiline = true \
                        under [rows] in site.toml";
 
+/// What is wrong with a line that is past a limit, if it is read by itself.
+const TOO_LONG: Fault = Fault::Row("more than fits on a line", "look whether this line is one of rows");
+
 /// How a text is split into cells.
 #[derive(Clone, Copy)]
 pub(super) struct Split {
@@ -25,9 +28,16 @@ pub(super) struct Split {
     pub delimiter: Option<Delimiter>,
     /// Whether a cell may span lines that look like rows.
     pub multiline: bool,
+    /// Whether none may span lines.
+    pub by_line: bool,
 }
 
 impl Split {
+    /// Where nobody knows yet what stands between cells.
+    pub(super) fn of(dialect: Dialect) -> Split {
+        Split { delimiter: None, multiline: dialect.multiline, by_line: dialect.by_line }
+    }
+
     /// The byte that ends a cell which begins at the start of `rest`, and where it stands.
     fn end(self, rest: &[u8]) -> usize {
         match self.delimiter {
@@ -56,6 +66,17 @@ impl Split {
     }
 }
 
+/// Whether what stands behind a quotation mark has its partner.
+fn closes(mut rest: &[u8]) -> bool {
+    while let Some(mark) = memchr(b'"', rest) {
+        if rest.get(mark + 1) != Some(&b'"') {
+            return true;
+        }
+        rest = &rest[mark + 2..];
+    }
+    false
+}
+
 fn is_blank(byte: u8) -> bool {
     matches!(byte, b' ' | b'\t')
 }
@@ -82,6 +103,8 @@ pub(super) struct Records<R> {
     line: u64,
     /// Whether the present row has quotation marks.
     marked: bool,
+    /// Whether the present row was too long to be kept.
+    long: bool,
     /// Whether the last line ended by CR, of which LF may be the second half.
     half: bool,
     /// The bytes of the present row; its lines are joined by LF.
@@ -124,7 +147,8 @@ impl<R: BufRead> Records<R> {
     pub(super) fn new(text: R, file: &str, split: Split) -> Records<R> {
         let (row, bare, cells) = (Vec::new(), Vec::new(), Vec::new());
         let file = file.to_owned();
-        Records { text, split, file, width: None, spanning: 0, line: 0, marked: false, half: false, row, bare, cells }
+        let (width, spanning, line, marked, long, half) = (None, 0, 0, false, false, false);
+        Records { text, split, file, width, spanning, line, marked, long, half, row, bare, cells }
     }
 
     /// Appends the next line to the row, without its end (LF, CRLF or CR); false at the end of the text.
@@ -150,7 +174,10 @@ impl<R: BufRead> Records<R> {
             self.half = end.is_some_and(|at| buffer[at] == b'\r');
             let read = end.map_or(buffer.len(), |at| at + 1);
             self.text.consume(read);
-            if self.row.len() > MAX_ROW {
+            if self.row.len() > MAX_ROW && self.split.by_line {
+                self.row.clear();
+                self.long = true;
+            } else if self.row.len() > MAX_ROW {
                 let line = if begin > 0 { begin } else { self.line + 1 };
                 return Err(Fault::RowTooLong.of_row((&self.file, Place::Line(line))));
             }
@@ -174,22 +201,27 @@ impl<R: BufRead> Records<R> {
     pub(super) fn next(&mut self) -> Result<Option<Record>, TableError> {
         self.row.clear();
         self.cells.clear();
-        while self.row.is_empty() {
+        self.long = false;
+        while self.row.is_empty() && !self.long {
             if !self.read_line(0)? {
                 return Ok(None);
             }
         }
         let line = self.line;
+        if self.long {
+            return Ok(Some(Record { line, fault: Some(TOO_LONG) }));
+        }
         self.marked = !self.plain();
         let fault = if self.marked { self.quoted(line)? } else { None };
         let spot = (&self.file[..], Place::Line(line));
-        if self.cells.len() > MAX_COLUMNS {
-            return Err(Fault::TooManyColumns.of_row(spot));
-        }
-        if let Some(at) = self.cells.iter().position(|(begin, end)| end - begin > MAX_CELL) {
-            return Err(Fault::CellTooLong(at + 1).of_row(spot));
-        }
-        Ok(Some(Record { line, fault }))
+        let long = self.cells.iter().position(|(begin, end)| end - begin > MAX_CELL);
+        let limit = match (self.cells.len() > MAX_COLUMNS, long) {
+            (false, None) => return Ok(Some(Record { line, fault })),
+            _ if self.split.by_line => return Ok(Some(Record { line, fault: Some(TOO_LONG) })),
+            (true, _) => Fault::TooManyColumns,
+            (false, Some(at)) => Fault::CellTooLong(at + 1),
+        };
+        Err(limit.of_row(spot))
     }
 
     /// Splits a row without quotation marks; false where it has one.
@@ -233,7 +265,12 @@ impl<R: BufRead> Records<R> {
             let start = self.bare.len();
             let mark = self.row[at..].iter().position(|byte| !is_blank(*byte) || split.is_delimiter(*byte));
             let mark = mark.map(|blanks| at + blanks).filter(|mark| self.row[*mark] == b'"');
-            if let Some(mark) = mark {
+            if let Some(mark) = mark.filter(|mark| split.by_line && !closes(&self.row[mark + 1..])) {
+                let next = "put its partner where the cell ends, or take the mark out; under noise no cell spans lines";
+                fault.get_or_insert(Fault::Row("a quotation mark that has no partner on its line", next));
+                self.bare.extend_from_slice(&self.row[mark..]);
+                at = self.row.len();
+            } else if let Some(mark) = mark {
                 let opened = self.line;
                 at = self.inside(mark + 1, begin)?;
                 let behind = at + split.end(&self.row[at..]);
@@ -360,7 +397,7 @@ mod tests {
     use super::*;
 
     fn all(text: &[u8], delimiter: Option<Delimiter>) -> Result<Vec<Vec<Vec<u8>>>, TableError> {
-        let mut records = Records::new(text, "text", Split { delimiter, multiline: true });
+        let mut records = Records::new(text, "text", Split { delimiter, multiline: true, by_line: false });
         let mut rows = Vec::new();
         while let Some(record) = records.next()? {
             assert!(record.fault.is_none());
@@ -394,8 +431,8 @@ mod tests {
         #[test]
         fn any_text_is_read_or_refused(text in "[ab1,; \"\r\n]{0,40}") {
             for delimiter in [None, Some(Delimiter::Comma), Some(Delimiter::Blanks)] {
-                for multiline in [false, true] {
-                    let mut records = Records::new(text.as_bytes(), "text", Split { delimiter, multiline });
+                for (multiline, by_line) in [(false, false), (true, false), (false, true)] {
+                    let mut records = Records::new(text.as_bytes(), "text", Split { delimiter, multiline, by_line });
                     let mut before = 0;
                     loop {
                         match records.next() {
@@ -409,11 +446,36 @@ mod tests {
                                 prop_assert_eq!(records.line(), lines.lines().count() as u64);
                                 break;
                             }
-                            Err(_) => break,
+                            Err(_) => {
+                                prop_assert!(!by_line);
+                                break;
+                            }
                         }
                     }
                 }
             }
+        }
+
+        /// [NOI-8]: by lines, what one line holds changes no other row.
+        #[test]
+        fn noi_8_a_line_is_read_by_itself(lines in prop::collection::vec("[ab1,; \"]{1,12}", 1..6), at in 0usize..6, new in "[ab1,; \"]{1,12}") {
+            let read = |lines: &[String]| {
+                let text = lines.join("\n");
+                let split = Split { delimiter: Some(Delimiter::Comma), multiline: false, by_line: true };
+                let mut records = Records::new(text.as_bytes(), "text", split);
+                let mut rows = Vec::new();
+                while let Some(record) = records.next().expect("no error of the whole") {
+                    let cells: Vec<Vec<u8>> = records.cells().map(<[u8]>::to_vec).collect();
+                    rows.push((record.fault.is_some(), cells));
+                }
+                rows
+            };
+            let at = at.min(lines.len());
+            let mut more = lines.clone();
+            more.insert(at, new);
+            let (before, mut after) = (read(&lines), read(&more));
+            after.remove(at);
+            prop_assert_eq!(before, after);
         }
     }
 }

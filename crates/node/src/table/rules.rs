@@ -62,7 +62,7 @@ impl RowRules {
     /// How the site's text files are written.
     pub fn dialect(&self) -> Dialect {
         let RowRules { delimiter, multiline, .. } = *self;
-        Dialect { delimiter, decimal: self.decimal.unwrap_or_default(), multiline }
+        Dialect { delimiter, decimal: self.decimal.unwrap_or_default(), multiline, by_line: false }
     }
 
     /// The same with words as cells are read: where commas are decimal, a number among them has its comma, as the file has it.

@@ -118,6 +118,14 @@ impl Tally {
         numbers.iter().map(|of| of.missing).chain(first).collect()
     }
 
+    /// The same without what a plan's ranges and categories make of values: under noise nobody is told that before the last answer.
+    pub fn without_ranges(mut self) -> Tally {
+        for of in &mut self.columns {
+            *of = Column { name: std::mem::take(&mut of.name), missing: of.missing, ..Column::default() };
+        }
+        self
+    }
+
     /// What its operator should look at before anything is answered: a sentence each.
     pub fn doubts(&self) -> Vec<String> {
         let many = |part: u64, of: u64| part * DOUBTFUL > of;

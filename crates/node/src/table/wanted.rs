@@ -10,7 +10,7 @@ use std::{
 use super::spelling::{Spellings, normal};
 use super::{
     cell::{Cell, alike},
-    dialect::Decimal,
+    dialect::{Decimal, Dialect},
     error::{Fault, Place, TableError},
     halt::Halt,
     limits::MAX_COLUMNS,
@@ -46,6 +46,13 @@ pub struct TableSpec {
     pub total: bool,
     /// Stops the reading.
     pub halt: Halt,
+}
+
+impl TableSpec {
+    /// How its texts are read: under noise every line by itself.
+    pub(super) fn dialect(&self) -> Dialect {
+        Dialect { by_line: self.total, ..self.rules.dialect() }
+    }
 }
 
 /// Where the wanted columns stand in a table, and how their cells are read.

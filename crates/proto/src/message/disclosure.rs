@@ -22,8 +22,6 @@ pub enum Disclosure {
     SelfMaskShares,
     /// That this site refuses, and under which rule.
     Refusal,
-    /// Nothing left: the ledger notes something else.
-    Nothing,
     /// Secrets that only another site can open, and a signature on values the receiver already knows.
     EncapsulatedSecrets,
 }

@@ -209,7 +209,6 @@ fn counts_beside_the_mask_in_the_clear() {
                     Disclosure::RoundSeeds => vec![Kind::ConsistencyCheck],
                     Disclosure::SelfMaskShares => vec![Kind::Unmask],
                     Disclosure::Refusal => vec![Kind::ShareComplaint, Kind::Refusal],
-                    Disclosure::Nothing => vec![],
                 };
                 assert!(expected.contains(&wire.kind), "{label:?}: {:?}", wire.kind);
                 log.borrow_mut().push((wire.site, wire.kind, wire.bytes.to_vec()));

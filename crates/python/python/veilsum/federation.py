@@ -317,7 +317,7 @@ class Site(_Party):
         """What was read of the rows, for this site's operator alone; no value of a row is in it.
 
         ``rows``, ``used``, ``left_out`` and the like count rows, and ``columns`` what became of values, by column. ``text`` is what
-        ``veilsum run`` prints. ``None`` of rows in Spark.
+        ``veilsum run`` prints. ``None`` of rows in Spark, and under noise before the run has ended.
         """
         told = self._party.read
         return None if told is None else {**json.loads(told[0]), "text": told[1]}

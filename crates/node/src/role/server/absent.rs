@@ -32,12 +32,10 @@ impl Run<'_> {
     }
 
     /// Too few sites: what took each of those away that were here, so that nobody has to search for it above.
-    pub(super) fn with_the_reasons(&self, failure: Failure) -> Failure {
-        let gone = |line: &&String| {
-            let mut names = self.refused.iter().chain(&self.lost);
-            names.any(|site| line.strip_prefix(site.as_str()).is_some_and(|rest| rest.starts_with(": ")))
-        };
-        let reasons: Vec<&str> = self.told.iter().filter(gone).map(String::as_str).collect();
+    pub(super) fn with_the_reasons(&mut self, failure: Failure) -> Failure {
+        self.said_why |= failure.code == Code::Quorum;
+        let reasons: Vec<&str> =
+            self.told.iter().filter(|(site, _)| site.is_some()).map(|(_, line)| line.as_str()).collect();
         with_reasons(failure, &reasons)
     }
 

@@ -108,11 +108,12 @@ fn together(
         let journal: &Journal = journal;
         side_by_side(vec![Box::new(move || journal.step(old.wipe())), Box::new(move || journal.sync_folder())])?;
     }
-    if let Some(ledger) = ledger {
-        ledger.sync_entries()?;
-    }
+    let Some(ledger) = ledger else { return Ok(()) };
+    ledger.sync_entries()?;
     let folder = head.map(Replacement::take_name).transpose().map_err(unwritten)?;
-    folder.map_or(Ok(()), |folder| folder.sync().map_err(unwritten))
+    folder.map_or(Ok(()), |folder| folder.sync().map_err(unwritten))?;
+    ledger.head_is_there();
+    Ok(())
 }
 
 #[cfg(test)]
