@@ -1,5 +1,7 @@
 //! Distances to centres, memberships, and the nearest centre.
 
+use crate::powers::{exp, ln};
+
 /// A square below this counts as this: a row that lies on several centres belongs to them in equal parts.
 const LEAST: f64 = 1e-290;
 /// Weights below this are 0, and ratios of squares whose logarithm is below [`FAR`] are as that.
@@ -50,7 +52,7 @@ pub(crate) fn weights(squares: &[f64], m: f64, weights: &mut [f64]) {
     let scale = match () {
         () if m == 2.0 => sum * sum,
         () if m == 1.5 => sum * libm::sqrt(sum),
-        () => libm::exp(m * libm::log(sum)),
+        () => exp(m * ln(sum)),
     };
     // The power m - 1 of a part is the ratio that it was made of.
     weights.iter_mut().zip(squares).for_each(|(weight, square)| *weight = floored(*weight * (least / square) / scale));
@@ -65,7 +67,7 @@ fn parts(squares: &[f64], m: f64, parts: &mut [f64]) -> f64 {
         *part = floored(match () {
             () if m == 2.0 => ratio,
             () if m == 1.5 => ratio * ratio,
-            () => libm::exp((libm::log(ratio.max(LEAST)) / (m - 1.0)).max(FAR)),
+            () => exp((ln(ratio.max(LEAST)) / (m - 1.0)).max(FAR)),
         });
         sum += *part;
     }
@@ -78,5 +80,5 @@ fn floored(weight: f64) -> f64 {
 
 /// `-u ln u`.
 pub(crate) fn entropy(u: f64) -> f64 {
-    -u * libm::log(u.max(LEAST))
+    -u * ln(u.max(LEAST))
 }

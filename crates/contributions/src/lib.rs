@@ -11,6 +11,7 @@
 mod bins;
 mod distances;
 mod moments;
+mod powers;
 mod shifts;
 mod validity;
 

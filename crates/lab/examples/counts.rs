@@ -61,7 +61,7 @@ const PATHS: [Path; 10] = [
 ];
 
 /// Under noise a round is the same work wherever the rows lie; `.ci/counts` compares the places of each fuzzifier.
-const FUZZIFIERS: [(&str, Option<f64>); 3] = [("2", Some(2.0)), ("1.7", Some(1.7)), ("hard", None)];
+const FUZZIFIERS: [(&str, Option<f64>); 3] = [("2", Some(2.0)), ("1.1", Some(1.1)), ("hard", None)];
 const PLACES: [&str; 5] = ["drawn", "centre", "between", "corner", "subnormal"];
 
 fn noisy_names() -> impl Iterator<Item = String> {
