@@ -211,7 +211,7 @@ fn a_plan_that_was_changed_by_hand_is_proved_and_signed_again() {
     w.change("plan.toml", "\nmin = 3", "\nmin = 2");
     w.fails(&format!("{CHECK} --sign --key site-1.key"), 3, &["site-1.key", "hub"]);
     let told = w.ok(&format!("{CHECK} --sign --key hub.key"));
-    assert!(told.contains("written; send it to every party") && told.contains("K = 2"), "{told}");
+    assert!(told.contains("written and signed; `veilsum run` hands it") && told.contains("K = 2"), "{told}");
     assert_ne!(w.json(CHECK)["fingerprint"], before);
     let text = fs::read_to_string(w.0.0.join("plan.toml")).unwrap();
     assert!(text.contains("# Fuzzifier, above 1") && text.contains("# The largest K that is tried"), "{text}");
@@ -405,7 +405,7 @@ fn help_documents_the_exit_codes() {
     let w = Place::empty();
     assert!(w.ok("--help").contains("--help-all"));
     let help = w.ok("--help-all");
-    for line in ["0    done", "3    a file", "6    too few sites", "130  interrupted", "143  told to stop"] {
+    for line in ["0    done", "3    a file", "6    too few sites", "130  interrupted"] {
         assert!(help.contains(line), "{line}");
     }
     w.fails("bogus", 2, &["bogus", "next: the commands are demo, run, ", "see `veilsum --help`"]);

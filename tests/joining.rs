@@ -442,6 +442,28 @@ fn from_nothing_to_a_result_by_a_handful_of_commands_and_one_call() {
     assert!(parties.iter().all(|(_, house, _)| house.typed.len() == 2));
 }
 
+/// What is wrong with rows, a folder or a port is said before anybody is called, and leaves nothing behind.
+#[test]
+fn what_is_wrong_at_home_is_said_before_the_call() {
+    let founded = Founded::new();
+    let line = founded.line("hospital-a");
+    let mut site = Organisation::new();
+    let join = ["join", &line, "--run", "--data", "rows.csv"];
+    site.run(&join).expect(3).says(&["rows.csv", "check the path"]);
+    site.folder.write("rows.csv", "Alter;y, z\n1;2\n");
+    site.run(&join).expect(3).says(&["several ways", "delimiter = "]);
+    assert!(!site.folder.0.join("hospital-a.key").exists(), "no key before the rows can be read");
+    site.folder.write("rows.csv", &rows(0));
+    site.folder.write("other.key", "");
+    site.run(&join).expect(3).says(&["another party has its key in this folder"]);
+    let taken = std::net::TcpListener::bind("127.0.0.1:0").expect("a port");
+    let at = taken.local_addr().expect("an address").to_string();
+    let mut hub = Organisation::new();
+    hub.run(&["federation", "create", "late", "--run", "--listen", &at]).expect(4).says(&["nothing was founded"]);
+    hub.run(&["federation", "create", "late", "--listen", "0.0.0.0:4433"]).expect(2).says(&["nobody finds"]);
+    assert_eq!(std::fs::read_dir(&hub.folder.0).expect("a folder").count(), 0);
+}
+
 /// Nobody reads a list of more than five by accident: who was invited, and who is on a roster that is agreed to. All of it is to be had.
 #[test]
 fn lists_on_the_screen_are_short_unless_they_are_asked_for() {

@@ -142,7 +142,7 @@ impl Standing {
         let members = self.members.iter_mut().filter_map(|member| member.process.take());
         for process in members.chain(self.serve.take()) {
             process.signal("-TERM");
-            process.wait(LIMIT).expect(143);
+            process.wait(LIMIT).expect(0);
         }
         ["coordinator".to_owned()].iter().chain(&names).for_each(|name| self.again(name));
     }

@@ -75,18 +75,6 @@ def targets(results):
     return "\n".join(f"- {row}" for row in rows)
 
 
-def losses(results):
-    """For each set and other: epsilons where ours is more than 5 % worse, with the ratio of medians; in bold where `plan check` calls ours useful."""
-    found_in = {}
-    for name, epsilon, found in cells(results):
-        for other in OTHERS:
-            if other in found and found["ours"]["median"] > LOSS * found[other]["median"]:
-                told = f"{epsilon:g} ({found['ours']['median'] / found[other]['median']:.2f})"
-                found_in.setdefault(name, {}).setdefault(other, []).append(f"**{told}**" if found["ours"]["useful"] else told)
-    rows = [[name, *(", ".join(by.get(other, ["–"])) for other in OTHERS)] for name, by in found_in.items()]
-    return table(["set", *OTHERS], rows) if rows else "None."
-
-
 def sets(results):
     of = results["sets"]
     said = "; ".join(f"{name} {of[name]['rows']} × {of[name]['columns']}, {of[name]['k']}" for name in ordered(results))
@@ -95,15 +83,9 @@ def sets(results):
 
 
 def tables(results):
-    seeds = sorted({cell["seeds"] for _, _, found in cells(results) for cell in found.values()})
-    about = (
-        f"Epsilon and, in brackets, our objective over theirs (medians of {' or '.join(map(str, seeds))} seeds). "
-        "**Bold**: `plan check` calls ours useful. results.json has every cell with its 90 % range."
-    )
     parts = [
         ("Targets", targets(results)),
         ("Against each", verdicts(results)),
-        ("Where ours is more than 5 % worse", f"{about}\n\n{losses(results)}"),
     ]
     return sets(results) + "\n\n" + "\n\n".join(f"### {title}\n\n{text}" for title, text in parts)
 

@@ -119,10 +119,19 @@ impl AgreeArgs {
         let before = ledger::look(&state, &identity.public())?.bound();
         let raised = Bound { nano_rho, ..before };
         if raised.nano_rho <= before.nano_rho {
-            let what = format!("the cap of this account is rho = {} already", rho_text(before.nano_rho));
+            let what = format!(
+                "the cap of this account is {} already (rho = {})",
+                rho_text(before.cap()),
+                rho_text(before.nano_rho)
+            );
             return Err(Failure::usage(what, "name a higher one; `rho` in site.toml lowers it"));
         }
         crate::tell!("{}", dp::ever(site.policy.unit, raised.cap()));
+        crate::tell!(
+            "The cap of this account rises from {} to {} in rho of this site's own noise, which is twice rho as a plan says it.",
+            rho_text(before.cap()),
+            rho_text(raised.cap())
+        );
         let line = typed(
             "To raise the cap for the life of the account, type it once more: ",
             &mut io::stdin().lock(),

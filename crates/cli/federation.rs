@@ -2,12 +2,14 @@
 
 use std::{
     io,
+    net::SocketAddr,
     path::{Path, PathBuf},
 };
 
 use clap::{Args, Subcommand, ValueEnum};
 use serde_json::{Value, json};
 use veilsum_node::{
+    checkup,
     clock::seconds_since_1970,
     cost::some_of,
     documents::{
@@ -18,15 +20,16 @@ use veilsum_node::{
     random::{drawn, system_rng},
 };
 use veilsum_proto::{
-    identity::Identity,
+    identity::{Identity, PublicKey},
     joining::{self, Invitation, Nonce, Token},
     roster::{Member, check_name},
 };
 
 use crate::{
     key::key_of,
+    party::listen_at,
     roster::party_at,
-    terminal::{somebody_is_there, typed},
+    terminal::{TRIES, somebody_is_there, typed},
     verb::Verb,
     words::fingerprint_line,
 };
@@ -225,6 +228,18 @@ fn create(args: &CreateArgs, json: bool) -> Result<(), Failure> {
             ));
         }
     }
+    if args.listen.parse().is_ok_and(|at: SocketAddr| at.ip().is_unspecified()) {
+        let what = format!("--listen {}: nobody finds the coordinator there", args.listen);
+        return Err(Failure::usage(what, "name this machine as the other parties reach it: --listen HOST:PORT"));
+    }
+    if args.run {
+        let at =
+            listen_at(None, &Member { name: String::new(), key: PublicKey([0; 32]), address: args.listen.clone() })?;
+        checkup::is_free(at).map_err(|e| {
+            let what = format!("{at} cannot be opened on this machine ({e}); nothing was founded");
+            Failure::new(Code::Network, what, "end the program that has the port, or choose another one")
+        })?;
+    }
     std::fs::create_dir_all(folder)
         .map_err(|e| Failure::input(format!("{} cannot be made ({e})", folder.display()), "choose another --folder"))?;
     // Also where it lies there already: one that cannot be used is said before anybody is invited.
@@ -317,7 +332,7 @@ fn approve(args: &ApproveArgs, json: bool) -> Result<(), Failure> {
     for party in &args.parties {
         let (name, said) = match party.split_once('=') {
             Some((name, said)) => (name, said.to_owned()),
-            None => (party.as_str(), ask(party)?),
+            None => (party.as_str(), ask(folder, party)?),
         };
         let said = match parse_answer(&said)? {
             Some(reply) => Ok(reply),
@@ -377,16 +392,29 @@ fn compared(list: &mut GuestList, name: &str, code: &joining::Code) -> Result<()
     Ok(())
 }
 
-/// Asks for the digits, without showing those that are expected.
-fn ask(party: &str) -> Result<String, Failure> {
+/// Asks for the digits, without showing those that are expected, and once more if they are others: one may be misheard or mistyped.
+fn ask(folder: &Path, party: &str) -> Result<String, Failure> {
     if !somebody_is_there() {
         return Err(Failure::usage(
             format!("the digits of {party} are missing"),
             format!("let its operator read them to you by telephone: veilsum federation approve {party}=DIGITS"),
         ));
     }
-    let question = format!("Let the operator of {party} read 12 digits to you by telephone. Type them: ");
-    Ok(typed(&question, &mut io::stdin().lock(), &mut io::stderr())?.trim().to_owned())
+    let mut question = format!("Let the operator of {party} read 12 digits to you by telephone. Type them: ");
+    let mut said = String::new();
+    for _ in 0..TRIES {
+        said = typed(&question, &mut io::stdin().lock(), &mut io::stderr())?.trim().to_owned();
+        let list = GuestList::load(folder)?;
+        let seen = list.guests.iter().find(|guest| guest.party == party).and_then(|guest| list.code(guest));
+        match joining::Code::parse(&said) {
+            Ok(code) if seen.is_none_or(|seen| seen == code) => break,
+            Ok(_) => {
+                question = format!("{party}: whoever waits here has other digits. Listen once more, and type them: ")
+            }
+            Err(why) => question = format!("{party}: {why}. Type all digits once more: "),
+        }
+    }
+    Ok(said)
 }
 
 /// A party is not let in, or leaves. Its invitation stays void, so that it does not come back by itself.

@@ -12,20 +12,21 @@ use clap::Args;
 use serde_json::json;
 use veilsum_node::{
     documents::{
-        Begun, Offered, Pinned, Standing, answer_line, check_address, fingerprint, load_roster, parse_invitation,
-        whole_rho,
+        self, Begun, Offered, Pinned, Standing, answer_line, check_address, columns_beside, fingerprint, load_roster,
+        parse_invitation, policy_of, whole_rho,
     },
     door::{
         Event, Note,
         ledger::{self, FILE, HEAD},
     },
     error::{Code, Failure},
-    files::quoted,
+    files::{self, Existing, quoted},
     random::drawn,
     role::{
         join::{self, JoinConfig},
         stop,
     },
+    table::{self, Dialect},
 };
 use veilsum_proto::{
     identity::Identity,
@@ -123,6 +124,15 @@ impl Verb for JoinArgs {
                 "join in a folder of its own: --folder DIR; if the coordinator's key changed, ask it by telephone",
             ));
         }
+        let others = std::fs::read_dir(folder).into_iter().flatten().flatten().map(|entry| entry.path());
+        if let Some(other) =
+            others.filter(|path| path.extension().is_some_and(|e| e == "key")).find(|path| *path != key)
+        {
+            let what = format!("{}: another party has its key in this folder", other.display());
+            return Err(Failure::input(what, "join in a folder of its own: --folder DIR"));
+        }
+        // Before anybody is called.
+        self.look(&key)?;
         let mut made = Made {
             key: key.clone(),
             is_new: !key.exists(),
@@ -170,6 +180,9 @@ impl Verb for JoinArgs {
         if standing == Standing::Agreed {
             // It may have joined anew, with an account that names no sites yet.
             name_sites(&offered, None)?;
+        }
+        if role == Role::Site {
+            self.rows_fit(&key);
         }
         if self.run {
             return self.stand_by(&offered, &key, json);
@@ -243,6 +256,52 @@ impl Made {
 }
 
 impl JoinArgs {
+    /// Whether the rows are where they are said to be, under a header that the site's settings fit; with `columns.toml` also whether they fit
+    /// to that.
+    ///
+    /// # Errors
+    /// A [`Failure`] that says what to mend.
+    fn look(&self, key: &Path) -> Result<(), Failure> {
+        let Some(data) = self.data.as_deref().filter(|data| data.as_os_str() != "-") else { return Ok(()) };
+        let (site, file) = policy_of(None, Some(key))?;
+        let from = site.rows_from(Some(data), file.as_deref(), Some(key))?;
+        let dialect = Dialect { by_line: true, ..from.rules.dialect() };
+        table::read_header(&from.data, dialect, [])?;
+        match columns_beside(&self.folder.join("roster.toml"))? {
+            Some(columns) => documents::look_at_columns(columns.of_plan(), false, &from)?.1.map_or(Ok(()), Err),
+            None => Ok(()),
+        }
+    }
+
+    /// Says whether the rows fit to the columns that came with the roster. The operator may mend them while this site stands by.
+    fn rows_fit(&self, key: &Path) {
+        match (&self.data, self.look(key)) {
+            (Some(data), Ok(())) => {
+                crate::tell!("{} has the columns that the federation wants", data.display());
+            }
+            (Some(_), Err(failure)) => {
+                crate::tell!("the rows do not fit yet: {}\nnext: {}", failure.message, failure.advice);
+            }
+            (None, _) => crate::tell!("look whether your rows fit: veilsum check --data ROWS.csv"),
+        }
+    }
+
+    /// Keeps where the rows are in `site.toml`, if there is none yet, so that `veilsum run` alone finds them. The command for the next time.
+    fn keep_source(&self, key: &Path) -> Result<String, Failure> {
+        let Some(data) = &self.data else { return Ok("veilsum run".to_owned()) };
+        let (site, file) = policy_of(None, Some(key))?;
+        if file.is_none() && data.as_os_str() != "-" {
+            let at = std::path::absolute(data).unwrap_or_else(|_| data.clone());
+            let source = toml::Value::String(at.display().to_string());
+            let text = format!("# Where this site's rows are.\n[rows]\nsource = {source}\n");
+            files::write_private(key.with_file_name("site.toml"), text.as_bytes(), Existing::Refuse)?;
+            crate::tell!("site.toml says where the rows are");
+        } else if site.rows.source.is_none() {
+            return Ok(format!("veilsum run --data {}", quoted(data)));
+        }
+        Ok("veilsum run".to_owned())
+    }
+
     /// Goes on as `veilsum run` in this folder, once the roster was agreed to.
     fn stand_by(&self, offered: &Offered<'_>, key: &Path, json: bool) -> Result<(), Failure> {
         let mut said = String::new();
@@ -259,8 +318,9 @@ impl JoinArgs {
             },
             "start it again whenever you like: veilsum run",
         ))?;
+        let again = self.keep_source(key)?;
         crate::tell!(
-            "standing by from now on; next time type `veilsum run` here, or let a service do it (packaging/README.md)"
+            "standing by from now on; next time type `{again}` here, or let a service do it (packaging/README.md)"
         );
         let (folder, out) = (self.folder.as_os_str(), self.folder.join("results"));
         let mut words = ["run", "--folder"].map(OsString::from).to_vec();

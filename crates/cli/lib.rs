@@ -17,6 +17,7 @@ mod columns;
 mod demo;
 pub mod embedded;
 mod events;
+mod explain;
 mod federation;
 mod join;
 mod key;
@@ -67,26 +68,9 @@ use verb::Verb;
 const ERRORS: &str = "\
 Errors go to standard error as `error: …` and `next: …`. The exit codes are in --help-all.";
 
-const EXIT_CODES: &str = "\
-Exit codes:
-  0    done
-  1    a defect of veilsum: please report it
-  2    wrong arguments: an option that does not exist, or a value that cannot be used, alone or beside the others
-  3    a file of data, a roster, a plan or a key that cannot be used
-  4    a peer cannot be reached, or the port cannot be opened
-  5    a peer broke a rule of the protocol; it is named
-  6    too few sites are left; nothing was revealed beyond the totals of earlier rounds
-  7    this site's own policy refuses
-  8    the other side ended the run or did not let us in
-  9    the run ended early; the result that is out so far was written
-  10   nothing can be written here for now: with space, the same command goes on
-  130  interrupted
-  143  told to stop (SIGTERM)
-Errors: `error: …` and `next: …` on standard error; --json: {\"error\":{\"code\":3,\"message\":\"…\",\"next\":\"…\"}} on standard output";
-
 /// Federated fuzzy clustering: only totals over all sites become readable
 #[derive(Parser, Debug)]
-#[command(name = "veilsum", version, after_help = ERRORS, after_long_help = EXIT_CODES, arg_required_else_help = true, disable_help_flag = true, max_term_width = 80,
+#[command(name = "veilsum", version, after_help = ERRORS, after_long_help = explain::exit_codes(), arg_required_else_help = true, disable_help_flag = true, max_term_width = 80,
     disable_help_subcommand = true)]
 pub(crate) struct Cli {
     /// What to do
@@ -137,6 +121,7 @@ verbs! {
     Verify(verify::VerifyArgs),
     Check(check::CheckArgs),
     Status(status::StatusArgs),
+    Explain(explain::ExplainArgs),
     Ledger(ledger::LedgerArgs),
 }
 
@@ -265,6 +250,14 @@ impl<S: tracing::Subscriber> Layer<S> for NoUdp {
 }
 
 fn report(failure: &Failure, json: bool) -> u8 {
+    // Whoever told it to stop got what it wanted.
+    if failure.code == Code::Terminated {
+        if json && !verb::has_printed() {
+            let _ = writeln!(io::stdout(), "{}", json!({ "stopped": true, "next": failure.advice }));
+        }
+        tell!("stopped, as this process was told to; {}", failure.advice);
+        return 0;
+    }
     if json && (failure.code == Code::Early || verb::has_printed()) {
         // The document that was printed says so (`ended_early`, `error`); there is one.
     } else if json {
@@ -301,16 +294,5 @@ mod tests {
         let said = layer.sentence("quinn_udp::imp").expect("a sentence");
         assert!(said.contains("UDP") && said.contains("TCP") && !said.contains("Os {"), "{said}");
         assert_eq!(layer.sentence("quinn_udp::imp"), None);
-    }
-
-    #[test]
-    fn every_code_is_documented() {
-        use Code::*;
-        for code in
-            [Internal, Usage, Input, Network, Peer, Quorum, Policy, Denied, Early, Storage, Interrupted, Terminated]
-        {
-            let line = format!("\n  {:<5}", code as u8);
-            assert!(EXIT_CODES.contains(&line), "{code:?}");
-        }
     }
 }

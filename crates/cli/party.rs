@@ -353,11 +353,16 @@ pub(super) fn elsewhere(listen: SocketAddr, member: &Member) -> Option<String> {
     })
 }
 
-/// Where a role listens: as told, else the roster's port on all interfaces, of IPv6 and of IPv4.
+/// Where a role listens: as told, else the roster's port on all interfaces, of IPv6 and of IPv4; of an address that leads to this machine
+/// alone, there alone.
 pub(super) fn listen_at(given: Option<SocketAddr>, member: &Member) -> Result<SocketAddr, Failure> {
     match given {
         Some(address) => Ok(address),
         None => {
+            let own = member.address.parse().ok().filter(|address: &SocketAddr| address.ip().is_loopback());
+            if let Some(own) = own {
+                return Ok(own);
+            }
             let port = member.address.rsplit_once(':').and_then(|(_, p)| p.parse().ok());
             port.map(|port| SocketAddr::from((Ipv6Addr::UNSPECIFIED, port))).ok_or_else(|| {
                 Failure::input(format!("the roster's address of {} has no port", member.name), "say --listen ADDR:PORT")

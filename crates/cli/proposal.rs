@@ -3,10 +3,18 @@
 use std::{
     fs,
     path::{Path, PathBuf},
-    sync::Arc,
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+    },
+    time::Duration,
 };
 
+use tokio::runtime::Builder;
 use veilsum_node::{
+    carrier::Proxy,
+    checkup::{self, Caller},
+    clock::seconds_since_1970,
     documents::{self, Federation, Offered, Pinned, PlanAnswer, RowsFrom, SitePolicy, policy_of},
     door::{No, Verdict, judge, ledger},
     error::{Code, Failure},
@@ -47,7 +55,14 @@ pub(crate) struct Judge {
     pub own: Own,
     /// Folder of its ledger.
     pub state: PathBuf,
+    /// Whether it could not reach the intermediary when it looked last.
+    pub unreached: AtomicBool,
 }
+
+/// How often a site tries again to reach an intermediary that it could not, in seconds.
+const AGAIN: u64 = 5;
+/// How long it tries.
+const REACH: Duration = Duration::from_secs(3);
 
 impl Judge {
     /// Where this site's rows are.
@@ -59,8 +74,9 @@ impl Judge {
 
     /// The state of the files on which the answer rests.
     pub(crate) fn stamps(&self) -> Vec<String> {
+        let again = self.unreached.load(Ordering::Relaxed).then(|| (seconds_since_1970() / AGAIN).to_string());
         let rows = self.is_site.then(|| self.rows().map_or(String::new(), |(_, rows)| stamp_of_rows(&rows)));
-        self.watched().iter().map(|file| stamp(file)).chain(rows).collect()
+        self.watched().iter().map(|file| stamp(file)).chain(rows).chain(again).collect()
     }
 
     fn watched(&self) -> Vec<PathBuf> {
@@ -98,7 +114,26 @@ impl Judge {
         documents::keep_policy(policy_of(self.own.policy.as_deref(), Some(&self.key))?.1.as_deref(), &self.key)?;
         looking.reads();
         self.ready(federation, &site, &from)?;
-        Ok(said(verdict))
+        Ok(self.unreached(federation).unwrap_or_else(|| said(verdict)))
+    }
+
+    /// What this site says if it cannot reach the intermediary: a run would wait for it.
+    fn unreached(&self, federation: &Federation) -> Option<Opinion> {
+        let peer = &federation.roster.intermediary;
+        // One of its own: that of the process may end meanwhile.
+        let runtime = Builder::new_current_thread().enable_all().build().ok()?;
+        let caller = Caller {
+            identity: self.identity.clone(),
+            roster: &federation.roster,
+            plan: None,
+            proxy: Proxy::of_environment().ok()?,
+            limit: REACH,
+        };
+        let found = runtime.block_on(checkup::unreached_by(&caller, peer));
+        self.unreached.store(found.is_some(), Ordering::Relaxed);
+        let found = found?;
+        let words = format!("{} cannot be reached from here: {}\n  ({})", peer.name, found.says, found.next);
+        Some(Opinion { answer: PlanAnswer::Unreached, words })
     }
 
     /// Whether this site is ready: its rows can be read. Its operator alone is told why not.
@@ -186,6 +221,7 @@ mod tests {
             is_site: true,
             own: Own { data: Some(data.clone()), ..Own::default() },
             state: folder.0.join("state"),
+            unreached: AtomicBool::new(false),
         };
         ledger::begin(&judge.state, &[5; 32]).expect("an account");
         let roster = Roster::clone(&of(&works()[0].0, 64).roster);

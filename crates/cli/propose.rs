@@ -101,6 +101,11 @@ impl Line {
 /// A [`Failure`]; with code 7 where somebody would not answer, with 4 where somebody is not there.
 pub(crate) fn propose(args: &ProposeArgs, json: bool) -> Result<(), Failure> {
     let federation = documents::load_federation(args.folder.join("roster.toml"), args.folder.join("plan.toml"))?;
+    let list = GuestList::load(&args.folder)?;
+    if list.roster().is_none_or(|roster| roster.hash() != federation.roster.hash()) {
+        let what = "roster.toml is not the roster of those who are in now: somebody still waits, or too few are left";
+        return Err(Failure::input(what, "see who is in: veilsum federation show"));
+    }
     enough(args, &federation)?;
     if GuestList::serving(&args.folder)?.is_some() {
         return Err(Failure::new(
@@ -109,7 +114,7 @@ pub(crate) fn propose(args: &ProposeArgs, json: bool) -> Result<(), Failure> {
             "start it in another window: veilsum run",
         ));
     }
-    if let Some(run) = GuestList::load(&args.folder)?.run {
+    if let Some(run) = list.run {
         if run.ended.is_none() {
             return Err(service::goes_on(&run));
         }
@@ -147,6 +152,7 @@ pub(crate) fn propose(args: &ProposeArgs, json: bool) -> Result<(), Failure> {
     };
     let (absent, reading) = (named(&|line| line.answer.is_none()), named(&Line::is_reading));
     let refused = named(&|line| !line.is_open() && line.answer.as_ref().is_some_and(|answer| !answer.is_yes()));
+    let for_good = |line: &Line| matches!(line.answer, Some(PlanAnswer::Refuses { .. } | PlanAnswer::Ran));
     let all = refused.is_empty() && absent.is_empty() && reading.is_empty();
     value["begins"] = json!(args.start && all);
     if !all {
@@ -167,7 +173,10 @@ pub(crate) fn propose(args: &ProposeArgs, json: bool) -> Result<(), Failure> {
             let what = format!("{}; nothing was begun", parts.collect::<Vec<_>>().join("; "));
             Failure::new(Code::Network, what, next)
         } else {
-            let next = "speak to their operators, whose screens say why, and make another plan";
+            let next = match lines.iter().any(for_good) {
+                true => "speak to their operators, whose screens say why, and make another plan",
+                false => "speak to their operators, whose screens say what they have to do, and propose again",
+            };
             Failure::new(
                 Code::Policy,
                 format!(

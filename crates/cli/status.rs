@@ -12,10 +12,11 @@ use serde_json::{Value, json};
 use veilsum_node::{
     clock::seconds_since_1970,
     cost::counted,
-    documents::{load_federation, load_identity},
+    documents::{load_federation, load_identity, policy_of},
     door::{
-        Entry, Event,
+        Entry, Event, cap_of,
         ledger::{self, FILE},
+        rho_text,
     },
     error::Failure,
     role::{
@@ -69,10 +70,11 @@ impl Verb for StatusArgs {
             }
         };
         let found = status::ask(&folder)?;
+        let account = self.account(&folder);
         if self.metrics {
-            return crate::verb::print(false, &json!(null), metrics::text(found.as_ref()).trim_end());
+            return crate::verb::print(false, &json!(null), metrics::text(found.as_ref(), account).trim_end());
         }
-        let (value, lines) = match found {
+        let (value, mut lines) = match found {
             Some(status) => {
                 let mut value = json!(status);
                 value["running"] = json!(true);
@@ -80,16 +82,28 @@ impl Verb for StatusArgs {
             }
             None => {
                 let (last, told) = self.last(&folder).unwrap_or_default();
-                let lines = ["not running".to_owned()].into_iter().chain(told).collect();
+                let lines = ["not running".to_owned()].into_iter().chain(told).collect::<Vec<_>>();
                 (json!({ "running": false, "last": last }), lines)
             }
         };
+        let spent =
+            account.map(|(spent, cap)| format!("account: rho {} of {} is spent", rho_text(spent), rho_text(cap)));
+        lines.extend(spent);
         let text: Vec<String> = lines.iter().map(|line| folded(line, 0)).collect();
         crate::verb::print(json, &value, &text.join("\n"))
     }
 }
 
 impl StatusArgs {
+    /// What the account in a site's folder has spent, and its cap; nothing of other parties.
+    fn account(&self, folder: &Path) -> Option<(u64, u64)> {
+        let key = self.documents.key().ok()?;
+        let (identity, _) = load_identity(&key).ok()?;
+        let account = ledger::look(folder, &identity.public()).ok()?;
+        let policy = policy_of(None, Some(&key)).ok()?.0.policy;
+        Some((account.spent().nano_rho, cap_of(&policy, &account).ok()?))
+    }
+
     /// What journal and ledger hold; nothing where the party is not known, or they cannot be read.
     fn last(&self, folder: &Path) -> Option<(Value, Vec<String>)> {
         let federation = load_federation(&self.documents.roster, &self.documents.plan).ok()?;
@@ -142,18 +156,12 @@ fn told(status: &Status) -> Vec<String> {
     let mut lines = vec![[&*status.party, &*status.role].join(", ").trim_end_matches(", ").to_owned()];
     lines.extend(status.federation.as_ref().map(|name| format!("of {name}")));
     lines.extend(status.plan.as_ref().map(|plan| format!("plan {plan}")));
-    let phase = match status.phase {
-        Phase::Lobby => "lobby open",
-        Phase::StandingBy => "standing by",
-        Phase::Waiting => "waiting",
-        Phase::Running => "running",
-        Phase::Ended => "ending",
-    };
-    lines.push(format!("{phase} for {}", since(status.since)));
+    lines.push(format!("{} for {}", status.phase, since(status.since)));
     lines.push(format!("started {} ago", since(status.started)));
     let rests = matches!(status.phase, Phase::Lobby | Phase::StandingBy);
     if let Some(round) = status.round.as_ref().filter(|_| rests) {
-        lines.push(format!("the last run ended after question {}, {} ago", round.number, since(round.at)));
+        let ended = status.last_run.unwrap_or(round.at);
+        lines.push(format!("the last run ended after question {}, {} ago", round.number, since(ended)));
     } else if let Some(round) = &status.round {
         lines.push(format!("round {} of at most {}", round.number, round.of));
         let what = round.what.iter().cloned();

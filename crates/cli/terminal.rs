@@ -7,6 +7,9 @@ use veilsum_node::{
     error::{Code, Failure},
 };
 
+/// How often somebody may type what another one reads aloud.
+pub(crate) const TRIES: usize = 3;
+
 /// Whether somebody sits at a terminal who can be asked.
 pub(crate) fn somebody_is_there() -> bool {
     io::stdin().is_terminal() && io::stderr().is_terminal()
@@ -25,17 +28,29 @@ pub(crate) fn ask(offered: &Offered<'_>) -> Result<Fingerprint, Failure> {
 
 fn ask_there(offered: &Offered<'_>, from: &mut impl BufRead, to: &mut impl Write) -> Result<Fingerprint, Failure> {
     let roster = offered.roster;
-    let question = format!(
+    let mut question = format!(
         "{} is a federation of {} sites, with {} as coordinator and {} as intermediary, and this party has not agreed to this \
          roster.\nIn a call with the operators of all parties, on numbers that did not come with the roster, the coordinator's reads its \
-         {WORDS} words. Everybody compares them with `veilsum verify roster.toml`, and says so.\nOnce all have, type the words: ",
+         {WORDS} words. Everybody compares them, in another window: veilsum verify roster.toml\nOnce all have said that they are the same, \
+         type the words: ",
         roster.name,
         roster.sites.len(),
         roster.coordinator.name,
         roster.intermediary.name
     );
-    let line = typed(&question, from, to)?;
-    Fingerprint::parse(&line).map_err(|why| Failure::input(why, "type all words as they are read to you"))
+    for left in (0..TRIES).rev() {
+        let line = typed(&question, from, to)?;
+        question = match Fingerprint::parse(&line) {
+            Ok(words) if left == 0 || words.is_of(&roster.hash()) => return Ok(words),
+            Ok(_) => "This roster has other words. Listen once more, and type them: ".to_owned(),
+            // Nobody types any more.
+            Err(why) if left == 0 || line.is_empty() => {
+                return Err(Failure::input(why, "type all words as they are read to you"));
+            }
+            Err(why) => format!("{why}. Type all words once more: "),
+        };
+    }
+    Err(offered.unheard())
 }
 
 /// The line that is typed to a question.
@@ -84,8 +99,11 @@ mod tests {
         for bad in ["yes\n", "y\n", "\n", "", &typed[..20]] {
             assert!(ask_there(&offered, &mut bad.as_bytes(), &mut Vec::new()).is_err(), "{bad:?}");
         }
-        let other = roster_fingerprint(&veilsum_proto::suite::Hash([1; 32]));
-        let answer = ask_there(&offered, &mut other.as_bytes(), &mut Vec::new()).unwrap();
+        let other = roster_fingerprint(&veilsum_proto::suite::Hash([1; 32])) + "\n";
+        let corrected = other.clone() + "yes\n" + &typed;
+        let answer = ask_there(&offered, &mut corrected.as_bytes(), &mut Vec::new()).unwrap();
+        assert!(answer.is_of(&roster.hash()), "asked again, in place");
+        let answer = ask_there(&offered, &mut other.repeat(TRIES).as_bytes(), &mut Vec::new()).unwrap();
         assert!(offered.agree(&answer).unwrap_err().message.contains("[ROS-8]"));
     }
 }

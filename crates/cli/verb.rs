@@ -30,7 +30,8 @@ pub(crate) fn has_printed() -> bool {
 
 /// A failure as a document has it, as its member `error`.
 pub(crate) fn error(failure: &Failure) -> serde_json::Value {
-    serde_json::json!({ "code": failure.code as u8, "message": failure.message, "next": failure.advice })
+    serde_json::json!({ "code": failure.code as u8, "message": failure.message, "next": failure.advice,
+        "rule": failure.rule })
 }
 
 /// Prints a command's result: the JSON value with --json, else the text.
@@ -97,6 +98,9 @@ pub(crate) fn tell(failure: &Failure) {
     tell!("error: {}", failure.message);
     if !failure.advice.is_empty() {
         tell!("next: {}", failure.advice);
+    }
+    if let Some(rule) = failure.rule {
+        tell!("more: veilsum explain {rule}");
     }
 }
 

@@ -9,7 +9,7 @@ use veilsum_node::{
     checkup::{Finding, Outcome, Rule},
     cost::{Cost, counted},
     documents::{Federation, Reading, SitePolicy},
-    door::{Account, Kind, Yes, left_text, rho_text},
+    door::{Account, DEFAULT_NANO_RHO, Kind, Yes, left_text, rho_text},
     dp,
     error::{Code, Failure},
     forecast::Forecast,
@@ -137,9 +137,13 @@ impl Spent {
 
     fn lines(&self) -> Vec<String> {
         let (cap, left) = (rho_text(self.nano_rho_cap), left_text(self.nano_rho_left));
+        let usual = match self.nano_rho_cap {
+            DEFAULT_NANO_RHO => String::new(),
+            _ => format!(" (the usual cap is {})", rho_text(DEFAULT_NANO_RHO)),
+        };
         let mut lines = vec![
             format!("account: {}", self.says),
-            format!("  rho {} of {cap} is spent, {left} left", rho_text(self.nano_rho)),
+            format!("  rho {} of {cap} is spent, {left} left{usual}", rho_text(self.nano_rho)),
         ];
         if self.nano_rho_begun > 0 {
             let rest = rho_text(self.nano_rho_begun);

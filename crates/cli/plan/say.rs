@@ -30,7 +30,7 @@ pub(crate) struct ReadArgs {
 pub(super) fn say(federation: &Federation, path: &Path, written: bool, json: bool) -> Result<(), Failure> {
     let cost = Cost::of(federation)?;
     let says = match written {
-        true => format!("{}: written; send it to every party", path.display()),
+        true => format!("{}: written and signed; `veilsum run` hands it to every party", path.display()),
         false => says(federation, &cost, path),
     };
     let (terms, hash) = (&federation.terms, federation.terms.hash());

@@ -1,14 +1,15 @@
 //! A site or an intermediary as a service, which takes part in the plans that its coordinator proposes.
 
 use std::{
-    fs,
+    fs::{self, File},
     path::{Path, PathBuf},
-    sync::Arc,
+    sync::{Arc, atomic::AtomicBool},
     time::Duration,
 };
 
 use veilsum_node::{
     documents::{self, Offered, Pinned, Standing, load_identity, load_roster, policy_of},
+    door::lock,
     error::{Code, Failure},
     files,
     role::{
@@ -19,7 +20,7 @@ use veilsum_node::{
         stop,
     },
 };
-use veilsum_proto::{identity::Identity, suite::Hash};
+use veilsum_proto::{Rule, identity::Identity, suite::Hash};
 
 use super::{
     args::{RunArgs, model_in},
@@ -78,12 +79,13 @@ pub(crate) fn begin(args: &RunArgs, is_site: bool) -> Result<PathBuf, Failure> {
 
 impl RunArgs {
     pub(crate) async fn stand_by(&self, key: &Path, is_site: bool, json: bool) -> Result<(), Failure> {
-        let (mut done, mut last, mut pause) = (Vec::new(), 0, PAUSE);
+        let (mut done, mut last, mut pause, mut broken) = (Vec::new(), 0, PAUSE, None);
         let over = |done: &mut Vec<Hash>, id| {
             done.push(id);
             done.drain(..done.len().saturating_sub(MOST_DONE));
         };
         let (_, name) = load_identity(key)?;
+        let _alone = alone(key)?;
         let role = if is_site { "site" } else { "intermediary" };
         let window = Window::open(&self.state_for(key, is_site)?, &name, role);
         let mut door = None;
@@ -97,7 +99,7 @@ impl RunArgs {
             if !is_site {
                 member.open(&mut door).await?;
             }
-            let config = member.standing_by(done.clone(), last, door.clone())?;
+            let config = member.standing_by((done.clone(), broken), last, door.clone())?;
             let Next { number, id, federation } = standby::run(&config).await?;
             let Some(federation) = federation else {
                 crate::tell!(
@@ -111,6 +113,7 @@ impl RunArgs {
             last = last.max(number);
             let ended = member.take_part(&folder, &window, door.as_deref()).await;
             window.rest();
+            broken = ended.as_ref().err().filter(|failure| failure.code == Code::Peer).and_then(|failure| failure.rule);
             let failure = match ended {
                 ended if self.once => return ended,
                 Ok(()) => {
@@ -138,6 +141,18 @@ impl RunArgs {
     }
 }
 
+/// That no other process stands by with this key: held as long as the file stays open.
+fn alone(key: &Path) -> Result<File, Failure> {
+    let path = key.with_added_extension("lock");
+    let locked = lock(&path, &format!("process {}\n", std::process::id()));
+    let locked = locked
+        .map_err(|e| files::unwritten(&e, format!("{} ({e})", path.display()), "make the folder yours to write to"))?;
+    locked.map_err(|who| {
+        let what = format!("another process runs this party already ({who})");
+        Failure::input(what, "end that one first: a party runs once at a time; `veilsum status` shows how it goes")
+    })
+}
+
 /// A folder in which there is no result yet: this one, or one with a number behind its name.
 fn free(folder: &Path) -> PathBuf {
     let numbered = |n: u32| PathBuf::from(format!("{}-{n}", folder.display()));
@@ -163,7 +178,12 @@ impl Member<'_> {
         Ok(())
     }
 
-    fn standing_by(&self, done: Vec<Hash>, number: u64, door: Option<Arc<Doorway>>) -> Result<StandbyConfig, Failure> {
+    fn standing_by(
+        &self,
+        (done, broken): (Vec<Hash>, Option<Rule>),
+        number: u64,
+        door: Option<Arc<Doorway>>,
+    ) -> Result<StandbyConfig, Failure> {
         let file = self.args.roster();
         let roster = load_roster(&file)?;
         let agreed = Pinned::load(&self.key)?.roster.unwrap_or(roster);
@@ -174,6 +194,7 @@ impl Member<'_> {
             is_site: self.is_site,
             own: self.args.own.clone(),
             state: self.args.state_for(&self.key, self.is_site)?,
+            unreached: AtomicBool::new(false),
         };
         let judge = Arc::new(judge);
         let (looked, watcher) = (judge.clone(), judge.clone());
@@ -185,6 +206,7 @@ impl Member<'_> {
             carrier: self.args.reach.carrier()?,
             done,
             number,
+            broken,
             judge: Arc::new(move |federation, looking| judge.judge(federation, looking)),
             stamp: Arc::new(move || looked.stamps()),
             offered: Arc::new(move |roster| {

@@ -4,12 +4,17 @@ use std::fmt::Write;
 
 use veilsum_node::role::status::{Phase, Status};
 
-/// The text for how a party stands now.
-pub(super) fn text(status: Option<&Status>) -> String {
+/// The text for how a party stands now; of a site also what its account has spent, and its cap, in 10^-9 of rho.
+pub(super) fn text(status: Option<&Status>, account: Option<(u64, u64)>) -> String {
     let mut all = Text::default();
     let running = status.is_some_and(|status| matches!(status.phase, Phase::Running | Phase::Ended));
     all.gauge("running", "1 while a run has keys, and 0 before and after", Some(u64::from(running)));
+    let rho = |nano_rho: u64| nano_rho as f64 / 1e9;
+    all.gauge("account_spent_rho", "What all answers with noise have spent", account.map(|(spent, _)| rho(spent)));
+    all.gauge("account_cap_rho", "What they may spend", account.map(|(_, cap)| rho(cap)));
     let Some(status) = status else { return all.0 };
+    all.family("phase", "gauge", "What it does").sample("phase", &[("phase", &status.phase.to_string())], 1);
+    all.gauge("last_run_ended_timestamp_seconds", "When the last run of this process ended", status.last_run);
     let text = |text: &Option<String>| text.clone().unwrap_or_default();
     let party = [
         ("party", &status.party),
@@ -136,9 +141,10 @@ mod tests {
     #[test]
     fn the_text_can_be_read_whatever_names_hold() {
         let nasty = "a\"b\\c\nd{e=\"f\"} 1";
-        assert!(text(None).ends_with("\nveilsum_running 0\n"));
+        assert!(text(None, None).ends_with("\nveilsum_running 0\n"));
+        assert!(text(None, Some((500_000_000, 2_000_000_000))).contains("\nveilsum_account_spent_rho 0.5\n"));
         let mut status = Status::new("lead", "coordinator");
-        let first = checked(&text(Some(&status)));
+        let first = checked(&text(Some(&status), None));
         assert!(first.iter().any(|(name, _, value)| name == "veilsum_running" && *value == 0.0), "{first:?}");
         let begins = Progress::Begins {
             party: nasty.into(),
@@ -156,7 +162,7 @@ mod tests {
         ] {
             status.fold(&event, 9);
         }
-        let all = checked(&text(Some(&status)));
+        let all = checked(&text(Some(&status), None));
         let value = |wanted: &str| all.iter().find(|(name, ..)| name == wanted).map(|(_, _, value)| *value);
         assert_eq!((value("veilsum_question"), value("veilsum_sites_summed")), (Some(3.0), Some(2.0)));
         assert_eq!(

@@ -48,7 +48,8 @@ impl Priced {
         let invalid = |why: &str| Error::Invalid { document: "plan", why: why.into(), rule: Rule::Noi3 };
         // A unit moves the vector by this much at most.
         let moved = u128::from(REACH) * u128::from(rows_of_unit);
-        let square = moved.checked_pow(2).and_then(|square| square.checked_mul(500_000_000)).filter(|square| *square > 0);
+        let square =
+            moved.checked_pow(2).and_then(|square| square.checked_mul(500_000_000)).filter(|square| *square > 0);
         let square = square.and_then(|square| square.checked_div(u128::from(nano_rho)));
         let deviation = square.and_then(|square| u64::try_from(square.isqrt() + 1).ok());
         let deviation = deviation.filter(|deviation| *deviation <= noise::MAX_SIGMA).ok_or_else(|| {
@@ -236,14 +237,13 @@ mod tests {
             };
             let rows: Vec<f64> = (0..dice.next_u32() % 20).map(|_| unit(&mut dice) - 0.5).collect();
             let one = unit(&mut dice) - 0.5;
-            let [without, with, alone] = [rows.clone(), [rows.clone(), vec![one]].concat(), vec![one]]
-                .map(|rows| {
-                    let read = |row: usize, x: &mut [f64]| match kind {
-                        8 if rows[row] < 0.0 => panic!("a row that cannot be read"),
-                        _ => x[0] = rows[row],
-                    };
-                    sum_of(&Rows { len: rows.len(), columns: 1, read: &read }, &[DISTANCES], &[0.4; 5], &wrong)
-                });
+            let [without, with, alone] = [rows.clone(), [rows.clone(), vec![one]].concat(), vec![one]].map(|rows| {
+                let read = |row: usize, x: &mut [f64]| match kind {
+                    8 if rows[row] < 0.0 => panic!("a row that cannot be read"),
+                    _ => x[0] = rows[row],
+                };
+                sum_of(&Rows { len: rows.len(), columns: 1, read: &read }, &[DISTANCES], &[0.4; 5], &wrong)
+            });
             let moved: Vec<i64> = with.iter().zip(&without).map(|(a, b)| a - b).collect();
             assert_eq!(moved, alone, "kind {kind}: another row moved");
             let squares: u128 = moved.iter().map(|x| u128::from(x.unsigned_abs()).pow(2)).sum();

@@ -221,7 +221,8 @@ impl Ledger {
             log.again(sure).map_err(io)?;
             write_head(&head_path, &self.head, &known.digests)?.put().map_err(io)?;
         }
-        self.disk = Some(Disk { log, waiting: Vec::new(), known: self.head, head_path, digests: known.digests, _lock: lock });
+        self.disk =
+            Some(Disk { log, waiting: Vec::new(), known: self.head, head_path, digests: known.digests, _lock: lock });
         Ok(signed)
     }
 

@@ -141,10 +141,11 @@ impl Met {
     /// Whether exactly this was taken of this deck.
     pub fn has(&self, talk: &Talk, deck: u32, (all, members): (Hash, &[Stated])) -> bool {
         let deck = (talk.session, talk.run, deck);
-        self.decks.get(&deck).is_some_and(|totals| totals.all == all) && members.iter().all(|Stated { id, answered }| {
-            let stated = self.others.get(&id.0).map_or(&[][..], |other| &other.stated);
-            stated.iter().any(|said| said.deck == deck && said.answered == *answered)
-        })
+        self.decks.get(&deck).is_some_and(|totals| totals.all == all)
+            && members.iter().all(|Stated { id, answered }| {
+                let stated = self.others.get(&id.0).map_or(&[][..], |other| &other.stated);
+                stated.iter().any(|said| said.deck == deck && said.answered == *answered)
+            })
     }
 
     /// Whether the members of this deck were met ([JRN-2]).

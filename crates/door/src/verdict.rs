@@ -159,7 +159,9 @@ pub enum No {
     #[error("the plan hides {plan}, and this site has {own} (rows_per_person in site.toml)")]
     Unit { plan: Unit, own: Unit },
     /// The account is for another unit since its first run.
-    #[error("this account is of {account} since its first run, or since something was spent, and site.toml says {policy} (person, rows_per_person)")]
+    #[error(
+        "this account is of {account} since its first run, or since something was spent, and site.toml says {policy} (person, rows_per_person)"
+    )]
     OtherUnit { account: Unit, policy: Unit },
     /// The plan has room for fewer rows than the site may hold.
     #[error("the plan allows a site {plan} rows, and this site may hold {own} (max_rows)")]

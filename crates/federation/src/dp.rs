@@ -179,26 +179,32 @@ fn right(nano_rho: u64) -> f64 {
     (50.0 * (1.0 + advantage(nano_rho as f64 / 1e9))).round()
 }
 
-/// The same for experts.
-pub fn spends(plan: u64, ever: u64) -> String {
-    format!("The plan spends {} of {} in rho (zCDP).", rho_text(plan), rho_text(ever))
+/// The same for experts, and what stands in the way.
+pub fn spends(plan: u64, cap: u64) -> String {
+    if plan <= cap {
+        return format!("The plan spends {} of {} in rho (zCDP).", rho_text(plan), rho_text(cap));
+    }
+    let (plan, cap) = (rho_text(plan), rho_text(cap));
+    format!(
+        "The plan spends {plan} in rho (zCDP), and an account has {cap}: no site answers it before its operator raises the cap of its account \
+         (`veilsum agree --cap RHO`)."
+    )
 }
 
-/// What a plan with noise promises: the sentence for everybody, the figures, and what they rest on. `ever` is the cap of the account; one
-/// that lets the plan run is no smaller than its price.
-pub fn promise(noise: &Noise, ever: u64) -> String {
-    let ever = ever.max(noise.price());
+/// What a plan with noise promises: the sentence for everybody, the figures, and what they rest on. `cap` is that of the account; one that
+/// lets the plan run is no smaller than its price.
+pub fn promise(noise: &Noise, cap: u64) -> String {
     let of_a_person = match noise.unit {
         Unit::Record => String::new(),
         Unit::Person { rows: 1 } => " Of a person one row counts at each site.".to_owned(),
         Unit::Person { rows } => format!(" Of a person at most {rows} rows count at each site."),
     };
     format!(
-        "{} {}{of_a_person} Centres, weights, indices and counts are noisy. This holds while no site has more rows than the plan allows and if \
+        "{} {}{of_a_person} Centres, weights, indices and counts are noisy. This holds if \
          first centres, ranges and expected rows in the plan do not come from the rows. A row that cannot be used (an empty cell, a category \
          that is not listed) is left out and reported to its own site alone; a description counts what it lacks, with noise.",
-        guesses(noise.unit, noise.price(), ever),
-        spends(noise.price(), ever),
+        guesses(noise.unit, noise.price(), cap.max(noise.price())),
+        spends(noise.price(), cap),
     )
 }
 
@@ -302,7 +308,7 @@ mod tests {
         let persons = promise(&Noise { unit: Unit::Person { rows: 5 }, ..usual }, DEFAULT_NANO_RHO / 4);
         assert!(persons.contains("but one person and guesses whether that person is there"), "{persons}");
         let dear = promise(&Noise::usual(20.0, 1_000), DEFAULT_NANO_RHO);
-        assert!(dear.contains("spends 40 of 40 in rho"), "no less ever than after the plan: {dear}");
+        assert!(dear.contains("spends 40 in rho (zCDP), and an account has 2: no site answers it"), "{dear}");
         assert!(persons.contains("69 after all plans") && persons.contains("at most 5 rows count"), "{persons}");
     }
 

@@ -201,23 +201,27 @@ impl From<LedgerError> for Failure {
 
 impl From<No> for Failure {
     fn from(no: No) -> Self {
-        let after_exact = no == No::AfterExact;
+        let advice = match &no {
+            No::AfterExact => Some(AFTER_EXACT),
+            No::RunBefore => Some(AFTER_RUN),
+            _ => None,
+        };
         let failure = Failure::from(veilsum_proto::Error::from(no));
-        match after_exact {
-            true => Failure { advice: AFTER_EXACT.into(), ..failure },
-            false => failure,
-        }
+        Failure { advice: advice.map_or(failure.advice, str::to_owned), ..failure }
     }
 }
+
+const AFTER_RUN: &str = "wait for the coordinator's next plan: each run has a plan of its own, which comes by itself";
 
 const AFTER_EXACT: &str =
     "nothing gives these rows a promise again; for other people's rows join from another folder (`veilsum join`)";
 
 /// What to do after this site's own policy refused.
-fn after_refusal(rule: Rule) -> &'static str {
+pub fn after_refusal(rule: Rule) -> &'static str {
     match rule {
         Rule::Pol8 => {
-            "agree on a plan whose rho is left in the account (`veilsum check`); a plan with noise is good for one run"
+            "the account's operator alone may raise its cap (`veilsum agree --cap RHO`); or ask the coordinator for a plan of a smaller rho: \
+             `veilsum check` says what is left"
         }
         Rule::Pol9 => "read what it asks and agree to it (`veilsum agree plan.toml`), or ask for a plan with noise",
         Rule::Jrn2 => {

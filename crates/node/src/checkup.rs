@@ -4,7 +4,7 @@
 use std::{
     fmt, fs, io,
     io::Write,
-    net::{IpAddr, Ipv6Addr, SocketAddr},
+    net::{IpAddr, Ipv6Addr, SocketAddr, TcpListener, UdpSocket},
     path::Path,
     sync::Arc,
     time::Duration,
@@ -155,9 +155,8 @@ enum Kept {
 fn kept(folder: &Path) -> Kept {
     // Of `statfs`: tmpfs and ramfs; NFS, SMB (old and new), CIFS, Ceph, AFS, Lustre, GFS2 and OCFS2.
     const MEMORY: [u64; 2] = [0x0102_1994, 0x8584_58f6];
-    const NETWORK: [u64; 9] = [
-        0x6969, 0x517b, 0xfe53_4d42, 0xff53_4d42, 0x00c3_6400, 0x5346_414f, 0x0bd0_0bd0, 0x0116_1970, 0x7461_636f,
-    ];
+    const NETWORK: [u64; 9] =
+        [0x6969, 0x517b, 0xfe53_4d42, 0xff53_4d42, 0x00c3_6400, 0x5346_414f, 0x0bd0_0bd0, 0x0116_1970, 0x7461_636f];
     match rustix::fs::statfs(folder).map(|of| of.f_type as u64 & 0xffff_ffff) {
         Ok(kind) if NETWORK.contains(&kind) => Kept::OnNetwork,
         Ok(kind) if MEMORY.contains(&kind) => Kept::InMemory,
@@ -224,6 +223,14 @@ pub async fn port(identity: &Identity, port: u16) -> Finding {
         ),
         Err(e) => Finding::fail("port", e.into()),
     }
+}
+
+/// Whether a port can be opened on this machine. It is shut again at once.
+///
+/// # Errors
+/// What the system says.
+pub fn is_free(at: SocketAddr) -> io::Result<()> {
+    TcpListener::bind(at).and_then(|_| UdpSocket::bind(at)).map(drop)
 }
 
 // ---- The others -----------------------------------------------------------------------------------------------------
@@ -301,6 +308,15 @@ pub async fn reach(caller: &Caller<'_>, peer: &Member) -> Vec<Finding> {
         findings.push(Finding::skip(&format!("{}: let in", peer.name), "not known, because it was not reached"));
     }
     findings
+}
+
+/// Why an aggregator cannot be reached on any way; nothing if it can. Whoever answers is reached, whatever it says.
+pub async fn unreached_by(caller: &Caller<'_>, peer: &Member) -> Option<Finding> {
+    let found = reach(caller, peer).await;
+    let let_in = found.iter().any(|of| of.check.ends_with("let in") && of.outcome != Outcome::Skip);
+    let failed = |of: &Finding| of.code.is_some_and(|code| code != Code::Network as u8);
+    let answered = let_in || found.iter().any(failed);
+    found.into_iter().filter(|_| !answered).find(|of| of.outcome == Outcome::Fail)
 }
 
 /// What the name stands for. Through a proxy, the proxy looks it up as well.

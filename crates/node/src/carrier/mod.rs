@@ -275,7 +275,7 @@ impl CarrierError {
     /// What to do next.
     pub fn advice(&self) -> String {
         match self {
-            Self::Bind { .. } => "choose a free port and an address that this machine has".into(),
+            Self::Bind { .. } => "if this party runs already, it has the port; otherwise choose a free port and an address that this machine has".into(),
             Self::Unreachable { .. } => {
                 "check that the server runs there and that a firewall lets UDP or TCP to that port through".into()
             }

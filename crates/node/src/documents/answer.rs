@@ -31,6 +31,8 @@ pub enum PlanAnswer {
     NeedsAgreement,
     /// It has answered the plan, and that run is over.
     Ran,
+    /// It answers the plan, and cannot reach the intermediary.
+    Unreached,
 }
 
 impl PlanAnswer {
@@ -53,6 +55,7 @@ impl PlanAnswer {
             PlanAnswer::Would { runs: None } => "this party is ready".to_owned(),
             PlanAnswer::Roster => "this party cannot answer, because its roster has not been agreed to yet".to_owned(),
             PlanAnswer::NotReady => "this party is not ready for this plan".to_owned(),
+            PlanAnswer::Unreached => "this party cannot reach the intermediary; it tries again by itself".to_owned(),
             other => format!("this party {other}"),
         }
     }
@@ -65,19 +68,33 @@ impl fmt::Display for PlanAnswer {
             PlanAnswer::Would { runs: Some(0) } => write!(f, "would answer, and no further plan like this one"),
             PlanAnswer::Would { runs: Some(1) } => write!(f, "would answer, and 1 more plan like this one"),
             PlanAnswer::Would { runs: Some(runs) } => write!(f, "would answer, and {runs} more plans like this one"),
-            PlanAnswer::Refuses { rule: Rule::Pol8 } => {
-                write!(f, "refuses: its account does not suffice [POL-8]")
-            }
-            PlanAnswer::Refuses { rule } => write!(f, "refuses: rule {rule}"),
+            PlanAnswer::Refuses { rule } => write!(f, "refuses: {}", refused_by(*rule)),
             PlanAnswer::Roster => write!(f, "its operator has not agreed to the roster yet"),
             PlanAnswer::NotReady => write!(f, "is not ready; its own screen says why"),
             PlanAnswer::Reading => write!(f, "is reading its rows"),
             PlanAnswer::Ran => write!(f, "has run this plan"),
+            PlanAnswer::Unreached => write!(f, "cannot reach the intermediary; its own screen says more"),
             PlanAnswer::NeedsAgreement => {
                 write!(f, "waits for its operator, who has to agree (veilsum agree plan.toml)")
             }
         }
     }
+}
+
+/// What of a site's policy or account is against a plan, by the rule that travels.
+fn refused_by(rule: Rule) -> String {
+    let why = match rule {
+        Rule::Pol1 => "it wants totals over more sites (min_cohort)",
+        Rule::Pol2 => "the plan may ask more questions than it allows (max_rounds)",
+        Rule::Pol4 => {
+            "methods, columns, persons or room for rows are not as it wants them (methods, columns, rows_per_person, max_rows)"
+        }
+        Rule::Pol8 => "its account does not suffice",
+        Rule::Pol9 => "it gives no such exact totals (exact)",
+        Rule::Thr2 => "it supposes that more sites collude than the threshold withstands (colluders)",
+        other => return format!("rule {other}; its own screen says more"),
+    };
+    why.to_owned()
 }
 
 #[cfg(test)]
@@ -91,7 +108,10 @@ mod tests {
             let told = answer.of_this_party();
             assert!(told.starts_with("this party ") && !told.contains("screen"), "{told}");
         }
-        assert_eq!(PlanAnswer::Refuses { rule: Rule::Pol4 }.of_this_party(), "this party refuses: rule POL-4");
+        assert_eq!(
+            PlanAnswer::Refuses { rule: Rule::Pol4 }.of_this_party(),
+            "this party refuses: methods, columns, persons or room for rows are not as it wants them (methods, columns, rows_per_person, max_rows)"
+        );
     }
 
     /// [PRO-2]: a refusal travels as a rule's name, and nothing of the sentence goes with it.
@@ -113,6 +133,7 @@ mod tests {
             PlanAnswer::Roster,
             PlanAnswer::NeedsAgreement,
             PlanAnswer::Ran,
+            PlanAnswer::Unreached,
             PlanAnswer::refusal(&no),
         ] {
             assert!(!no.is_yes(), "{no}");

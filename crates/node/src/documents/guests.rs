@@ -317,8 +317,11 @@ impl GuestList {
             (Some(first), _) if first.key == knock.key => {
                 Err("this key knocked before and says something else now [JOI-5]".into())
             }
-            (Some(_), _) => Err("this invitation was used already, by another key [JOI-3]".into()),
-            (None, _) if now >= guest.expires => Err("this invitation has expired [JOI-3]".into()),
+            (Some(_), _) => Err(format!(
+                "the invitation of {} was used already, by another key [JOI-3]: if that was not its operator, take the invitation back",
+                guest.party
+            )),
+            (None, _) if now >= guest.expires => Err(format!("the invitation of {} has expired [JOI-3]", guest.party)),
             (None, _) if busy => Err("this key belongs to another party of the federation [JOI-3]".into()),
             (None, _) if (guest.role == Role::Intermediary) == knock.address.is_empty() => {
                 Err("an intermediary needs an address, and a site has none".into())

@@ -145,9 +145,7 @@ async fn attempt(
             (Some(ColumnsText::KIND), ..) => {
                 let ColumnsText { text } = line.open(&bytes)?;
                 let columns = counted(documents::take_columns(&config.roster, &text)?, "column");
-                (config.news)(format!(
-                    "columns.toml is here, with {columns}; look whether your rows fit: veilsum check --data ROWS.csv"
-                ));
+                (config.news)(format!("columns.toml is here, with {columns}"));
             }
             _ => {
                 let signed: SignedRoster = line.open(&bytes)?;

@@ -17,6 +17,7 @@ use tokio::{
     time::timeout,
 };
 use veilsum_proto::{
+    Rule,
     identity::{Identity, PublicKey},
     joining::Nonce,
     suite::Hash,
@@ -26,7 +27,8 @@ use super::{
     door::{Places, Visit},
     folder::State,
     lobby_frames::{
-        self as frames, Answer, Begin, ColumnsText, Knock, Message, Noted, Received, Shown, StandBy, Stands, TurnedAway,
+        self as frames, Answer, Begin, ColumnsText, Knock, Message, Noted, Received, Shown, StandBy, Stands,
+        TurnedAway, Without,
     },
     progress::Teller,
 };
@@ -319,7 +321,7 @@ impl Lobby {
     /// A member that waits for plans: is handed what is new, says what it would answer, and is told when a run begins ([PRO-1] to
     /// [PRO-4]).
     async fn stand_by(&self, visitor: &mut Visitor, party: String, greeting: StandBy) -> Result<(), Over> {
-        let StandBy { has, done, number } = greeting;
+        let StandBy { has, done, number, broken } = greeting;
         let key = &visitor.key.clone();
         visitor.has = has;
         if self.change(|list| Ok(list.counts_on_from(number)))? {
@@ -330,7 +332,7 @@ impl Lobby {
         }
         let mut states = self.state.subscribe();
         (self.news)(format!("{party} stands by"));
-        let mut proposed = None;
+        let (mut proposed, mut left_out) = (None, None);
         // At the end of a run everybody comes here, and for a moment the run is not over.
         let mut settled = Some(tokio::time::Instant::now() + SETTLED);
         let ended = async {
@@ -355,14 +357,26 @@ impl Lobby {
                     while visitor.heard().await.is_ok() {}
                     return Ok(());
                 }
+                if let Some(run) = state.run().filter(|run| state.running && run.without.contains(&party))
+                    && left_out.replace(run.number) != Some(run.number)
+                {
+                    visitor.send(&Without { number: run.number }, SEND_LIMIT).await?;
+                }
                 let due = settled.unwrap_or_else(tokio::time::Instant::now);
                 tokio::select! {
                     () = tokio::time::sleep_until(due), if settled.is_some() => {
                         settled = None;
                         if let Some(run) = state.run().filter(|run| done.contains(&run.id) && !run.without.contains(&party)) {
+                            let why = match broken {
+                                Some(Rule::Led11) => {
+                                    ": it says that the ledger of another member was set back. Its screen names whose; that member's \
+                                     operator puts back the newest copy of the state folder, and nothing else helps"
+                                }
+                                Some(_) => ": it says that somebody broke a rule. Its screen says who",
+                                None => ", as its own operator was told",
+                            };
                             (self.news)(format!(
-                                "{party} takes no part in run {} any more, as its own operator was told, and stands by for the next one: where \
-                                 the run waits for it, `veilsum plan stop` ends it",
+                                "{party} takes no part in run {} any more{why}.\nIt stands by for the next run; `veilsum plan stop` ends this one",
                                 run.number
                             ));
                         }

@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize, de::DeserializeOwned};
 use veilsum_proto::{
-    codec,
+    Rule, codec,
     identity::{Identity, PublicKey, Signature},
     joining::{Nonce, Role, Token},
     limits::MAX_ROSTER,
@@ -55,6 +55,7 @@ messages! {
     Stands = 137, MAX_OUTSIDE;
     Begin = 138, MAX_OUTSIDE;
     ColumnsText = 139, MAX_COLUMNS_FILE + (1 << 10);
+    Without = 140, MAX_OUTSIDE;
 }
 
 /// Joiner: here is my token; this is who I want to be; and I have drawn a number.
@@ -101,6 +102,14 @@ pub(super) struct StandBy {
     pub(super) has: [Hash; 2],
     pub(super) done: Vec<Hash>,
     /// The largest number of a run that it knows.
+    pub(super) number: u64,
+    /// The rule that somebody broke in the last of these runs, for which this member left it.
+    pub(super) broken: Option<Rule>,
+}
+
+/// Coordinator: this run begins without you.
+#[derive(Serialize, Deserialize)]
+pub(super) struct Without {
     pub(super) number: u64,
 }
 

@@ -4,6 +4,7 @@
 use std::{path::PathBuf, sync::Arc, time::Duration};
 
 use veilsum_proto::{
+    Rule,
     identity::{Identity, PublicKey},
     plan::SignedTerms,
     roster::{Roster, SignedRoster},
@@ -13,7 +14,7 @@ use veilsum_proto::{
 pub use super::look::{Judge, Looking, Opinion};
 use super::{
     dial::Attempt,
-    lobby_frames::{self as frames, Begin, Message, StandBy, Stands},
+    lobby_frames::{self as frames, Begin, Message, StandBy, Stands, Without},
     lobby_line::{Caller, Errand, LobbyLine, not_yet, sites_of},
     look::Look,
     progress::Teller,
@@ -56,6 +57,8 @@ pub struct StandbyConfig {
     pub done: Vec<Hash>,
     /// The largest number of a run that it knows.
     pub number: u64,
+    /// The rule that somebody broke in the last of `done`.
+    pub broken: Option<Rule>,
     /// What it makes of what it was handed.
     ///
     /// Where it fails because nothing can be written for now, this party hangs up, and judges anew when it stands by again.
@@ -177,7 +180,8 @@ async fn goes(look: &mut Option<Look>) -> Result<(), Failure> {
 
 async fn attempt(config: &StandbyConfig, mut line: LobbyLine<'_>, look: &mut Option<Look>) -> Result<Next, Attempt> {
     let mut own = Own::load(config);
-    line.send(&StandBy { has: own.has(), done: config.done.clone(), number: config.number }).await?;
+    line.send(&StandBy { has: own.has(), done: config.done.clone(), number: config.number, broken: config.broken })
+        .await?;
     (config.news)(format!("standing by at the coordinator over {}", line.over));
     own.judge(config, look);
     let mut tick = tokio::time::interval(LOOK);
@@ -216,6 +220,12 @@ async fn attempt(config: &StandbyConfig, mut line: LobbyLine<'_>, look: &mut Opt
                 documents::write_plan(&config.plan, &signed)?;
                 (own.federation, own.said) = (Some(federation), None);
                 own.judge(config, look);
+            }
+            Some(Without::KIND) => {
+                let Without { number } = line.open(&bytes)?;
+                (config.news)(format!(
+                    "run {number} begins without this party, as the coordinator's operator wants it; this party stands by"
+                ));
             }
             _ => {
                 let Begin { number, run: id, plan } = line.open(&bytes)?;

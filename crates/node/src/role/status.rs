@@ -41,6 +41,18 @@ pub enum Phase {
     Ended,
 }
 
+impl std::fmt::Display for Phase {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(match self {
+            Phase::Lobby => "lobby open",
+            Phase::StandingBy => "standing by",
+            Phase::Waiting => "waiting",
+            Phase::Running => "running",
+            Phase::Ended => "ending",
+        })
+    }
+}
+
 impl Phase {
     /// Others come to the coordinator alone.
     fn between_runs(role: &str) -> Phase {
@@ -88,6 +100,9 @@ pub struct Status {
     pub curve: Vec<Judged>,
     /// Those of the roster that it has to do with.
     pub parties: Vec<Peer>,
+    /// When the last run of this process ended.
+    #[serde(default)]
+    pub last_run: Option<u64>,
     /// The last thing that went wrong, which the run may have got over.
     pub trouble: Option<Trouble>,
     /// And how many things did in this run.
@@ -207,9 +222,9 @@ impl Status {
     }
 
     fn rest(&mut self, now: u64) {
-        (self.phase, self.since) = (Phase::between_runs(&self.role), now);
+        (self.phase, self.since, self.last_run) = (Phase::between_runs(&self.role), now, Some(now));
         (self.open, self.left) = (None, None);
-        (self.parties, self.trouble) = (Vec::new(), None);
+        self.parties.clear();
     }
 
     fn enter(&mut self, phase: Phase, now: u64) {
@@ -268,11 +283,12 @@ impl Status {
     pub fn fold(&mut self, progress: &Progress, now: u64) {
         match progress {
             Progress::Begins { party, role, federation, plan, others, of } => {
-                let started = self.started;
+                let (started, last_run) = (self.started, self.last_run);
                 *self = Status {
                     federation: Some(federation.clone()),
                     plan: Some(plan.clone()),
                     started,
+                    last_run,
                     phase: Phase::Waiting,
                     parties: others.iter().cloned().map(Peer::new).collect(),
                     most: *of,

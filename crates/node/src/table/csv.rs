@@ -160,7 +160,9 @@ impl<R: Read> RowReader for CsvReader<R> {
             }
             match fault.or_else(|| self.misshapen()) {
                 Some(fault) => table.spoil(name, fault.of_row(spot))?,
-                None if self.dialect.decimal == Decimal::Point => take(spot, &self.columns, &self.records, wanted, table)?,
+                None if self.dialect.decimal == Decimal::Point => {
+                    take(spot, &self.columns, &self.records, wanted, table)?
+                }
                 None => {
                     let row = WithCommas(self.records.cells().map(|cell| self.dialect.decimal.point(cell)).collect());
                     take(spot, &self.columns, &row, wanted, table)?;

@@ -138,6 +138,7 @@ _BY_EXIT_CODE = {
         InterruptedRun,
     )
 }
+# Told to stop: a process of its own ends with 0.
 _BY_EXIT_CODE[143] = InterruptedRun
 
 
