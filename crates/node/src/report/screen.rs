@@ -44,12 +44,13 @@ pub(super) fn centres(told: &Told) -> String {
     let mut hidden: Vec<String> = Vec::new();
     for i in 0..told.centres.len() {
         let (value, error, at) = told.held(i);
-        let mut numbers: Vec<_> = shares.then_some((value, error, at, 2)).into_iter().collect();
+        let mut numbers: Vec<_> = shares.then_some((value, error, at, None)).into_iter().collect();
         let place = |column: usize| format!("/centres/{i}/{column}");
-        numbers.extend((0..shown).map(|j| (told.at(i, j), told.error(i, j), place(j), 5)));
+        numbers.extend((0..shown).map(|j| (told.at(i, j), told.error(i, j), place(j), Some(j))));
         hidden.extend(numbers.iter().filter(|of| of.0.is_none()).map(|of| told.hidden(&of.2)));
-        let cells = numbers.iter().map(|(value, error, at, digits)| {
-            value.map_or_else(|| told.hidden(at), |value| to_digits(value, *error, || format!("{value:.digits$}")).0)
+        let cells = numbers.iter().map(|(value, error, at, column)| {
+            let alone = |x: f64| column.map_or_else(|| format!("{x:.2}"), |column| exact(x, extent(told, column)));
+            value.map_or_else(|| told.hidden(at), |value| to_digits(value, *error, || alone(value)).0)
         });
         let cells = cells.collect();
         let size = told.size(i).map_or("–".to_owned(), |size| size.to_string());
@@ -181,6 +182,21 @@ fn to_digits(x: f64, error: Option<f64>, alone: impl FnOnce() -> String) -> (Str
     both.map_or_else(|| (alone(), String::new()), |(x, error)| (x.to_owned(), error.to_owned()))
 }
 
+/// How wide the public range of a column is; that of a share is 1.
+fn extent(told: &Told, column: usize) -> f64 {
+    let column = told.model.as_ref().and_then(|model| model.columns.get(column));
+    column.map_or(1.0, |column| column.upper - column.lower)
+}
+
+/// A number with the digits that its column's range gives it.
+fn exact(x: f64, range: f64) -> String {
+    match range.log10().floor() as i32 {
+        place @ -5..=-1 => format!("{x:.*}", (4 - place) as usize),
+        place @ 0..=11 => format!("{x:.*}", (9 - place).clamp(0, 5) as usize),
+        _ => format!("{x:.4e}"),
+    }
+}
+
 /// Five significant digits.
 fn short(x: f64) -> String {
     if !x.is_finite() {
@@ -198,4 +214,21 @@ fn short(x: f64) -> String {
 
 fn shorten(name: &str) -> String {
     shortened(&clean(name), 12)
+}
+
+#[cfg(test)]
+mod tests {
+    #[test]
+    fn centres_have_the_digits_of_their_column() {
+        for (x, range, text) in [
+            (4.2e-13, 1e-12, "4.2000e-13"),
+            (0.000_512_34, 0.001, "0.0005123"),
+            (0.5, 1.0, "0.50000"),
+            (63.25, 120.0, "63.25000"),
+            (123_456.75, 1e6, "123456.750"),
+            (2.5e14, 1e15, "2.5000e14"),
+        ] {
+            assert_eq!(super::exact(x, range), text);
+        }
+    }
 }
