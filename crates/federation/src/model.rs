@@ -45,8 +45,8 @@ pub struct Model {
     pub standardisation: Option<Transform>,
     /// Hash of the plan that the run followed, hexadecimal.
     pub plan: String,
-    /// Whether the centres came to rest, and the run to its end: false in all that ended early. Models of
-    /// earlier versions do not say.
+    /// Whether the centres came to rest, and the run to its end: false in all that ended early. Models of a whole run with noise, whose
+    /// rounds are fixed, and of earlier versions do not say.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub converged: Option<bool>,
     /// Why the run ended before its method did, where it did.
@@ -98,7 +98,8 @@ impl Model {
     /// [`Failure`] where the centres do not fit the plan's columns.
     pub fn of(work: &PlanSpec, plan: &Hash, outcome: &Outcome, ended_early: Option<Early>) -> Result<Model, Failure> {
         let model = Model::new(work, plan, &outcome.centres, outcome.transform.clone())?;
-        let converged = Some(outcome.converged && ended_early.is_none());
+        let says = work.recipe.noise.is_none() || ended_early.is_some();
+        let converged = says.then_some(outcome.converged && ended_early.is_none());
         Ok(Model { converged, ended_early, ..model })
     }
 
