@@ -70,7 +70,7 @@ pub(crate) fn of_plan(wanted: &[Wanted], known: Option<&Columns>) -> Result<(Vec
 const FORM: &str =
     "write it as NAME=LOW:HIGH, as in age=0:120, or NAME=CATEGORY,CATEGORY, as in smoker=never,former,current";
 
-/// `NAME`, `NAME=LOW:HIGH` or `NAME=CATEGORY,CATEGORY`; the name of a column of numbers may itself hold an equals sign. Letters are composed,
+/// `NAME`, `NAME=LOW:HIGH` or `NAME=CATEGORY,CATEGORY` (one with a comma in double quotes); the name of a column of numbers may itself hold an equals sign. Letters are composed,
 /// as those of files are.
 pub(crate) fn parse_column(text: &str) -> Result<Wanted, String> {
     let text = &*normal(text);
@@ -78,8 +78,11 @@ pub(crate) fn parse_column(text: &str) -> Result<Wanted, String> {
         return Ok(Wanted::Named(text.to_owned()));
     }
     if let Some((name, listed)) = text.split_once('=').filter(|(_, listed)| listed.contains(',')) {
-        let categories: Vec<String> = listed.split(',').map(|category| category.trim().to_owned()).collect();
-        if categories.iter().any(|category| category.chars().any(char::is_control)) {
+        let mut reader =
+            csv::ReaderBuilder::new().has_headers(false).trim(csv::Trim::All).from_reader(listed.as_bytes());
+        let first = reader.records().next().and_then(Result::ok).unwrap_or_default();
+        let categories: Vec<String> = first.iter().map(str::to_owned).collect();
+        if listed.chars().any(char::is_control) {
             return Err("a category holds a control character, such as the end of a line".into());
         }
         if name.is_empty() || categories.iter().any(String::is_empty) {
@@ -107,6 +110,8 @@ mod tests {
     fn columns() {
         let number = Wanted::Number(Column { name: "a=b".into(), lower: -1000.0, upper: 2.0 });
         assert_eq!(parse_column("a=b=-1e3:2"), Ok(number));
+        let category = Wanted::Category("s".into(), ["a, b", "c"].map(str::to_owned).into());
+        assert_eq!(parse_column("s=\"a, b\", c"), Ok(category));
         assert_eq!(parse_column("a"), Ok(Wanted::Named("a".into())));
         assert_eq!(parse_column("cafe\u{301}"), Ok(Wanted::Named("caf\u{e9}".into())));
         for bad in ["", "=1:2", "a=1", "a=1:x", "a=NaN:1", "a=1:1", "a=2:1", "a=0:inf", "smoker=a", "=a,b", "s=a,,b"] {

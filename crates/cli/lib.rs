@@ -187,8 +187,9 @@ fn wrong_arguments(error: &clap::Error, args: impl Iterator<Item = OsString>) ->
     let message: Vec<&str> = words.split_whitespace().collect();
     let all = Cli::command();
     let (mut command, mut name) = (&all, String::from("veilsum"));
-    for arg in args {
-        if let Some(sub) = command.find_subcommand(&arg) {
+    let args: Vec<OsString> = args.collect();
+    for arg in &args {
+        if let Some(sub) = command.find_subcommand(arg) {
             (command, name) = (sub, format!("{name} {}", sub.get_name()));
         }
     }
@@ -196,6 +197,7 @@ fn wrong_arguments(error: &clap::Error, args: impl Iterator<Item = OsString>) ->
         Some(ContextValue::String(unknown)) if error.kind() == ErrorKind::UnknownArgument => settings::named(unknown),
         _ => None,
     };
+    let joined = joined(error, &args);
     let takes_settings = command.get_arguments().any(|arg| arg.get_long() == Some("set"));
     let next = match (unknown, tip) {
         _ if error.kind() == ErrorKind::InvalidSubcommand => {
@@ -203,11 +205,21 @@ fn wrong_arguments(error: &clap::Error, args: impl Iterator<Item = OsString>) ->
                 command.get_subcommands().map(clap::Command::get_name).filter(|name| *name != "help").collect();
             format!("the commands are {}; see `{name} --help`", there.join(", "))
         }
+        _ if joined.is_some() => joined.unwrap_or_default(),
         (Some(key), _) if takes_settings => format!("it is a setting: --set {key}=VALUE"),
         (_, Some(tip)) => format!("{}, or see `{name} --help`", tip.split_whitespace().collect::<Vec<_>>().join(" ")),
         _ => format!("see `{name} --help`"),
     };
     Failure::usage(message.join(" "), next)
+}
+
+/// How a value that begins with a hyphen, such as the name of a column, is told from an option.
+fn joined(error: &clap::Error, args: &[OsString]) -> Option<String> {
+    let Some(ContextValue::String(unknown)) = error.get(ContextKind::InvalidArg) else { return None };
+    let args: Vec<_> = args.iter().map(|arg| arg.to_string_lossy()).collect();
+    let value = args.iter().position(|arg| arg.starts_with(&**unknown) && !arg.starts_with("--"))?;
+    let option = args[..value].iter().rfind(|arg| arg.starts_with("--") && !arg.contains('='))?;
+    Some(format!("a value that begins with a hyphen is joined to its option: '{option}={}'", args[value]))
 }
 
 fn log_to_stderr(verbose: u8) {

@@ -53,6 +53,7 @@ pub(crate) struct What {
     pub seed: Option<u64>,
     /// A column: NAME=LOW:HIGH for numbers, NAME=CATEGORY,CATEGORY,... for categories; repeat for each
     ///
+    /// A category with a comma stands in double quotes; a NAME that begins with a hyphen is joined by an equals sign (--column=-1=0:9).
     /// Range and categories are public, and known before any row is read. A row with another value is an error at its site, or clipped.
     /// NAME alone takes them from columns.toml, and without --column all columns of it are used. In the demonstration NAME alone takes the
     /// range from the rows.
