@@ -42,11 +42,11 @@ pub use roster::{load_roster, load_signed_roster, write_roster};
 pub use rows::{HANDED, HandOver, Handed, Loaded, Reading, RowsFrom, reading_of, rules_said};
 pub use site::{SitePolicy, keep_policy, load_policy, policy_of, whole_rho};
 
-use veilsum_federation::error::Failure;
 pub use veilsum_federation::{
     agreed::{Federation, fingerprint, whoami},
     spoken::{Fingerprint, WORDS, roster_fingerprint},
 };
+use veilsum_federation::{error::Failure, question::too_many_rows};
 
 use crate::{
     answerer::{ClusterError, Prepared, Rows},
@@ -79,9 +79,22 @@ pub fn load_federation(roster: impl AsRef<Path>, plan: impl AsRef<Path>) -> Resu
 /// # Errors
 /// A [`Failure`] that names file, row and column and never a value.
 pub fn load_rows(federation: &Federation, from: &RowsFrom) -> Result<Loaded, Failure> {
-    if let Some(Handed(hand_over)) = &from.handed {
-        return hand_over(federation);
+    let loaded = match &from.handed {
+        Some(Handed(hand_over)) => hand_over(federation)?,
+        None => read_rows(federation, from)?,
+    };
+    let most = federation.terms.max_rows;
+    if loaded.rows_asked(federation) > most {
+        let mut failure = too_many_rows(most);
+        if loaded.rows.rows() <= most {
+            failure.message += "; a description counts rows that are left out, too";
+        }
+        return Err(failure);
     }
+    Ok(loaded)
+}
+
+fn read_rows(federation: &Federation, from: &RowsFrom) -> Result<Loaded, Failure> {
     read_often(from)?;
     let table = table::read(&from.data, &spec_of(federation, from)?)?;
     let tally = table.tally();

@@ -100,6 +100,17 @@ fn missing_values_are_counted_in_rows_that_are_left_out() {
     assert_eq!(loaded.rows.words(&asked, &steps).unwrap(), [2 << 3, 2 << 3]);
     let tally = loaded.tally.unwrap();
     assert_eq!((tally.rows, tally.used, tally.filtered), (6, 2, 1));
+    // A description counts all six that were read: they are to fit the plan before anything is answered.
+    let describe = veilsum_cluster::Algorithm::Describe { bins: 4 };
+    let recipe = veilsum_cluster::Recipe::plain(describe, 1, Seeding::Uniform { seed: 1 });
+    let work = Arc::new(PlanSpec { recipe, ..PlanSpec::clone(&federation.work) });
+    let plan = |max_rows| {
+        let terms = Arc::new(Terms { max_rows, ..Terms::clone(&federation.terms) });
+        Federation { terms, work: work.clone(), ..federation.clone() }
+    };
+    assert!(load_rows(&plan(6), &from).is_ok());
+    let refused = load_rows(&plan(5), &from).err().expect("no room");
+    assert!(refused.message.contains("counts rows that are left out, too"), "{refused}");
 }
 
 /// Under noise rows in memory are left out as a file's are, and count as these where they lack a value; a word that no category is lacks none.
