@@ -92,7 +92,7 @@ fn a_file_is_whole_or_as_it_was() {
     let folder = Folder::fresh();
     let (model, data) = kit(&folder, 20_000);
     let out = folder.write("out.csv", "before");
-    let text = std::fs::read_to_string(&data).unwrap() + "broken,x,y\n";
+    let text = std::fs::read_to_string(&data).unwrap() + "\"broken,0.5,0.5\n";
     let broken = folder.write("broken.csv", &text);
     veilsum(&["assign", "--model", &model, "--data", &broken, "--out", &out]).expect(3).says(&["line 20003"]);
     assert_eq!(std::fs::read_to_string(&out).unwrap(), "before");
@@ -115,6 +115,38 @@ fn a_file_is_whole_or_as_it_was() {
         .unwrap()
         .filter(|entry| entry.as_ref().unwrap().file_name().to_string_lossy().starts_with('.'));
     assert_eq!(hidden.count(), 0, "nothing unfinished is left behind");
+}
+
+/// Every row has a line: one that cannot be used has nothing but its id there, and is counted by its reason, as in a run.
+#[test]
+fn a_row_that_cannot_be_used_has_an_empty_line() {
+    let folder = Folder::fresh();
+    let (model, _) = kit(&folder, 0);
+    let data = folder.write("holes.csv", "patient,x,y\na,0.5,0.5\nb,,0.5\nc,0.5,many\nd\ne,9,0.5\n");
+    let assign = |more: &[&str]| {
+        let args = ["assign", "--model", &model, "--data", &data, "--id", "patient"];
+        veilsum(&[&args, more].concat()).expect(0)
+    };
+    let told = [
+        "3 of 5 rows cannot be used",
+        "1 with no value in \"x\" (line 3)",
+        "1 row outside the box",
+        "holes.csv, line 6",
+    ];
+    let ended = assign(&["--hard", "--rows", "missing=leave-out"]).says(&told);
+    let cells: Vec<&str> = ended.stdout.lines().collect();
+    assert_eq!((cells.len(), cells[2], cells[3], cells[4]), (6, "b,,", "c,,", ",,"), "{cells:?}");
+    assert!(cells[1].starts_with("a,false,") && cells[5].starts_with("e,true,"), "{cells:?}");
+    assert!(assign(&[]).stdout.contains("\nb,,,,,,,\n") && assign(&["--top", "1"]).stdout.contains("\nc,,,,\n"));
+    let value = assign(&["--json"]).json();
+    assert!(value["rows"][1]["memberships"].is_null() && value["rows"][1]["id"] == "b", "{value}");
+    assert_eq!((&value["left_out"][1]["why"], &value["rows_outside_box"]), (&"no number in \"y\"".into(), &1.into()));
+    veilsum(&["report", &folder.path("out"), "--data", &data]).expect(0).says(&["3 of 5 rows cannot be used"]);
+    // None is left out where all have to be.
+    let args = ["assign", "--model", &model, "--data", &data, "--rows"];
+    for rows in ["missing=refuse", "person=patient"] {
+        assert!(veilsum(&[&args[..], &[rows]].concat()).expect(2).stderr.contains("every row is given a line"));
+    }
 }
 
 /// Who names the file of the rows for the memberships, too, keeps the rows.

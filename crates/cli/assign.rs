@@ -2,7 +2,7 @@
 
 use std::{
     io::{self, BufWriter, Write},
-    path::{Path, PathBuf},
+    path::PathBuf,
 };
 
 use clap::Args;
@@ -19,8 +19,9 @@ use veilsum_node::{
     error::Failure,
     files::Growing,
     model::Model,
+    plan::Column,
     report::words,
-    table::{self, Table, TableSpec},
+    table::{self, Missing, Table, TableSpec, Tally, Unusable},
 };
 
 /// Rows outside the box that a document lists.
@@ -57,37 +58,38 @@ pub(crate) struct AssignArgs {
     pub out: PathBuf,
 }
 
-/// For each row whether it lies outside the model's public box.
-fn outside(values: &[f64], model: &Model) -> Vec<bool> {
+/// For each row whether it lies outside the model's public box; nothing of a row that cannot be used.
+fn outside(values: &[f64], model: &Model) -> Vec<Option<bool>> {
     let inside =
         |row: &[f64]| row.iter().zip(&model.columns).all(|(x, column)| (column.lower..=column.upper).contains(x));
-    values.chunks_exact(model.names().len().max(1)).map(|row| !inside(row)).collect()
-}
-
-/// Where the first of them is, where the source can be read once more.
-fn place_of(data: &Path, spec: &TableSpec, model: &Model) -> Option<String> {
-    let within = model.columns.iter().map(|column| (column.lower, column.upper)).collect();
-    table::look(data, &TableSpec { within, label: None, ..spec.clone() }).ok()?.1?.place()
+    let rows = values.chunks_exact(model.names().len().max(1));
+    rows.map(|row| (!row[0].is_nan()).then(|| !inside(row))).collect()
 }
 
 /// Rows with what they were assigned.
 struct Assigned {
     ids: Option<Vec<String>>,
     clusters: usize,
-    /// n x K, row by row.
+    /// n x K, row by row; NaN in rows that cannot be used.
     memberships: Vec<f64>,
-    /// Whether a row lies outside the box.
-    outside: Vec<bool>,
+    /// Whether a row lies outside the box, if it can be used.
+    outside: Vec<Option<bool>>,
+    /// Where the first row outside is.
+    first: Option<String>,
+    /// What was read.
+    tally: Tally,
 }
 
 impl Assigned {
-    fn row(&self, row: usize) -> &[f64] {
-        &self.memberships[row * self.clusters..(row + 1) * self.clusters]
+    /// Its memberships with its largest ones; nothing of a row that cannot be used.
+    fn row(&self, row: usize, top: usize) -> Option<(&[f64], Vec<usize>)> {
+        let u = &self.memberships[row * self.clusters..(row + 1) * self.clusters];
+        self.outside[row].map(|_| (u, largest(u, top)))
     }
 
     /// Rows outside the box, counted from 0.
     fn all_outside(&self) -> impl Iterator<Item = usize> {
-        self.outside.iter().enumerate().filter(|(_, outside)| **outside).map(|(row, _)| row)
+        self.outside.iter().enumerate().filter(|(_, outside)| **outside == Some(true)).map(|(row, _)| row)
     }
 }
 
@@ -140,22 +142,41 @@ impl AssignArgs {
     }
 
     fn spec(&self, model: &Model) -> Result<TableSpec, Failure> {
-        let spec = documents::rows_of(model, self.policy.as_deref())?;
-        let said = self.rows.over(&spec.rules)?;
-        if !said.filter.conditions().is_empty() || said.missing.is_some() {
-            let what = "--rows: every row is given memberships, so that neither filter nor missing leaves one out here";
+        let spec = documents::rows_of(model, self.policy.as_deref(), Unusable::Blank)?;
+        let mut said = self.rows.over(&spec.rules)?;
+        let leaves_out = !said.filter.conditions().is_empty() || said.person.is_some();
+        if said.missing.take() == Some(Missing::Refuse) || leaves_out {
+            let what =
+                "--rows: every row is given a line, so that filter, person and missing=refuse are not heeded here";
             return Err(Failure::usage(what, "take it out, or give a file without these rows"));
         }
-        Ok(TableSpec { label: self.id.clone(), rules: said.into(), ..spec })
+        let within = model.columns.iter().map(|column| (column.lower, column.upper)).collect();
+        // Outside the box a row has memberships all the same.
+        Ok(TableSpec { label: self.id.clone(), rules: said.into(), within, clips: true, ..spec })
     }
 
     fn assigned(&self, model: &Model, spec: &TableSpec) -> Result<Assigned, Failure> {
-        let Table { values, labels: ids, .. } = table::read(&self.data, spec)?;
+        let table = table::read(&self.data, spec).map_err(|error| self.worded(error.into()))?;
+        let (tally, k) = (table.tally(), model.k as usize);
+        let Table { values, labels: ids, .. } = table;
         self.tell_apart(ids.as_deref().unwrap_or_default())?;
-        let outside = outside(&values, model);
+        let (outside, d) = (outside(&values, model), model.names().len());
+        let first = outside.iter().position(|outside| *outside == Some(true)).and_then(|row| {
+            let beyond = |(column, x): (&Column, &f64)| !(column.lower..=column.upper).contains(x);
+            let column = model.columns.iter().zip(&values[row * d..]).position(beyond)?;
+            let place = tally.columns[column].first.first()?;
+            // Of several files it names the one.
+            Some(if tally.files > 1 { place.clone() } else { format!("{}, {place}", self.data.display()) })
+        });
         let fault = |why| Failure::input(format!("{}: {why}", self.data.display()), "correct the file");
-        let memberships = model.memberships(values).map_err(fault)?;
-        Ok(Assigned { ids, clusters: model.k as usize, memberships, outside })
+        let usable = values.chunks_exact(d).filter(|row| !row[0].is_nan());
+        let usable: Vec<f64> = usable.flatten().copied().collect();
+        let found = if usable.is_empty() { usable } else { model.memberships(usable).map_err(fault)? };
+        let (mut memberships, mut found) = (vec![f64::NAN; k * outside.len()], found.chunks_exact(k));
+        for (to, _) in memberships.chunks_exact_mut(k).zip(&outside).filter(|(_, outside)| outside.is_some()) {
+            to.copy_from_slice(found.next().unwrap_or_default());
+        }
+        Ok(Assigned { ids, clusters: k, memberships, outside, first, tally })
     }
 
     /// Whole numbers beyond what a column of numbers holds exactly may stand for several rows.
@@ -169,13 +190,20 @@ impl AssignArgs {
         Err(Failure::input(what, "make it a column of text, with a letter in front of every number"))
     }
 
-    fn warn(&self, all: &Assigned, spec: &TableSpec, model: &Model) {
-        let Some(first) = all.all_outside().next() else { return };
+    /// A failure in the words of what says how the rows are written.
+    fn worded(&self, failure: Failure) -> Failure {
+        if self.policy.is_none() { RowsSaid::of_option(failure) } else { failure }
+    }
+
+    fn warn(all: &Assigned) {
+        if let Some(without) = all.tally.without() {
+            crate::tell!("warning: {without}; their memberships are empty");
+        }
+        let Some(first) = &all.first else { return };
         crate::tell!(
-            "warning: {} outside the box that the model was made for, first {}: their memberships say which centre is nearest, \
+            "warning: {} outside the box that the model was made for, first {first}: their memberships say which centre is nearest, \
              and little more",
-            counted(all.all_outside().count(), "row"),
-            place_of(&self.data, spec, model).unwrap_or_else(|| format!("row {} of the table", first + 1))
+            counted(all.all_outside().count(), "row")
         );
     }
 }
@@ -205,18 +233,18 @@ impl Verb for AssignArgs {
             if json {
                 return verb::written(args.print_document(&model, &all, top));
             }
-            args.warn(&all, &spec, &model);
+            AssignArgs::warn(&all);
             return verb::written(args.write_csv(&all, top, Unheard(Out)).map(drop));
         }
         args.write_csv(&all, top, Growing::create(&args.out)?).map_err(unwritten)?.finish()?;
         if !json {
-            args.warn(&all, &spec, &model);
+            AssignArgs::warn(&all);
         }
         let shown = args.out.display().to_string();
         let listed: Vec<usize> = all.all_outside().take(LISTED).collect();
         let clusters = clusters(&model);
         let value = json!({ "written": shown, "k": model.k, "clusters": clusters, "row_count": all.outside.len(), "first_outside_box": listed,
-            "rows_outside_box": all.all_outside().count(), "caution": model.caution() });
+            "rows_outside_box": all.all_outside().count(), "left_out": all.tally.left_out, "caution": model.caution() });
         let numbered = clusters.iter().enumerate().map(|(i, words)| format!("\n  cluster {i}: {words}"));
         let said =
             format!("memberships in {}: {shown}{}", counted(all.clusters, "cluster"), numbered.collect::<String>());
@@ -229,17 +257,23 @@ impl AssignArgs {
     fn write_csv<W: Write>(&self, all: &Assigned, top: usize, out: W) -> io::Result<W> {
         let mut writer = csv::Writer::from_writer(out);
         let mut head: Vec<String> = self.id.iter().cloned().collect();
+        let empty = head.len();
         match self.top {
             Some(_) => head.extend((1..=top).flat_map(|i| [format!("cluster_{i}"), format!("membership_{i}")])),
             None if self.hard => {}
             None => head.extend((0..all.clusters).map(|i| format!("membership_{i}"))),
         }
-        writer.write_record(head.into_iter().chain(["outside_box", "cluster"].map(str::to_owned)))?;
+        head.extend(["outside_box", "cluster"].map(str::to_owned));
+        writer.write_record(&head)?;
         for (row, outside) in all.outside.iter().enumerate() {
-            let (u, largest) = (all.row(row), largest(all.row(row), top));
             if let Some(ids) = &all.ids {
                 writer.write_field(&ids[row])?;
             }
+            let Some((u, largest)) = all.row(row, top) else {
+                (empty..head.len()).try_for_each(|_| writer.write_field(""))?;
+                writer.write_record(None::<&[u8]>)?;
+                continue;
+            };
             match self.top {
                 Some(_) => largest.iter().try_for_each(|cluster| {
                     writer.write_field(cluster.to_string())?;
@@ -248,7 +282,7 @@ impl AssignArgs {
                 None if self.hard => {}
                 None => u.iter().try_for_each(|u| writer.write_field(format!("{u:?}")))?,
             }
-            writer.write_field(outside.to_string())?;
+            writer.write_field(outside.is_some_and(|outside| outside).to_string())?;
             writer.write_field(largest[0].to_string())?;
             writer.write_record(None::<&[u8]>)?;
         }
@@ -263,16 +297,17 @@ impl AssignArgs {
             let before = if row == 0 { "" } else { "," };
             write!(out, "{before}\n{}", self.line(all, row, top))?;
         }
-        writeln!(out, "\n],\"rows_outside_box\":{}}}", all.all_outside().count())?;
+        let (outside, left_out) = (all.all_outside().count(), json!(all.tally.left_out));
+        writeln!(out, "\n],\"rows_outside_box\":{outside},\"left_out\":{left_out}}}")?;
         out.flush()
     }
 
     /// What a row was assigned.
     fn line(&self, all: &Assigned, row: usize, top: usize) -> Value {
-        let largest = largest(all.row(row), top);
-        let mut line = json!({ "cluster": largest[0], "outside_box": all.outside[row] });
+        let (u, largest) = all.row(row, top).unzip();
+        let mut line = json!({ "cluster": largest.as_ref().map(|of| of[0]), "outside_box": all.outside[row] });
         if !self.hard {
-            line["memberships"] = json!(all.row(row));
+            line["memberships"] = json!(u);
         }
         if self.top.is_some() {
             line["top"] = json!(largest);

@@ -86,6 +86,9 @@ impl Verb for ReportArgs {
             Some(_) => "it shows this site's rows and must not leave the site",
             None => "it says no more than the result does",
         };
+        if let Some(without) = own.as_ref().and_then(|own| own.tally.without()) {
+            crate::tell!("warning: {without}; the page leaves them out");
+        }
         if let Some(Err(why)) = &all.holds {
             crate::tell!(
                 "warning: the result does not hold, and the page says so: {}: {why}; do not use it, and take the file as the run wrote it \

@@ -9,7 +9,7 @@ pub(crate) struct RowsSaid {
     /// A key of [rows] in site.toml, such as missing=leave-out; may be repeated
     ///
     /// delimiter (also tab, blanks), decimal, multiline, filter, missing, missing_marks, columns.NAME,
-    /// values.COLUMN.WORD and units.COLUMN.factor.
+    /// values.COLUMN.WORD, units.COLUMN.factor, person and rows_per_person.
     #[arg(long = "rows", value_name = "KEY=VALUE")]
     said: Vec<String>,
 }
@@ -33,12 +33,12 @@ impl RowsSaid {
         for text in [&mut failure.message, &mut failure.advice] {
             for (of_file, of_option) in [
                 ("under [rows] in site.toml", "with --rows"),
-                ("in [rows.values] of site.toml", "with --rows 'values.COLUMN.WORD=NUMBER'"),
+                ("in [rows.values] of site.toml", "with --rows 'values.COLUMN.WORD=MEANING'"),
                 ("in [rows.columns] of site.toml", "with --rows columns.NAME=COLUMN"),
                 ("missing_marks of site.toml", "--rows missing_marks"),
                 ("[rows.columns]", "--rows columns.NAME=COLUMN"),
                 ("the filter of site.toml", "the filter of --rows"),
-                ("site.toml says that", "--rows says that"),
+                ("site.toml says ", "--rows says "),
             ] {
                 *text = text.replace(of_file, of_option);
             }

@@ -153,9 +153,10 @@ pub(crate) async fn take_part(
             cost::counted(report.answered as usize, "question"),
             report.traffic.bytes()
         );
+        let policy = policy_of(args.own.policy.as_deref(), Some(&args.key()?)).ok().and_then(|(_, file)| file);
         crate::say!("what was given away so far: veilsum check --offline --key {}", args.key()?.display());
         crate::say!(
-            "wrote {} and {}; your rows' memberships: veilsum assign --model {} --data {}",
+            "wrote {} and {}; your rows' memberships: veilsum assign --model {} --data {}{}",
             file.display(),
             page.as_ref().map_or(result.display().to_string(), |page| format!(
                 "{}, {}",
@@ -163,7 +164,9 @@ pub(crate) async fn take_part(
                 page.display()
             )),
             file.display(),
-            args.own.data.as_ref().map_or("ROWS".into(), |data| data.display().to_string())
+            args.own.data.as_ref().map_or("ROWS".into(), |data| data.display().to_string()),
+            // Its [rows] say what these rows mean.
+            policy.map_or(String::new(), |file| format!(" --policy {}", file.display()))
         );
     }
     model.ended_early.as_ref().map_or(Ok(()), |early| match &report.unreached {

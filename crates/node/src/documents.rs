@@ -51,7 +51,7 @@ use veilsum_federation::{error::Failure, question::too_many_rows};
 use crate::{
     answerer::{ClusterError, Prepared, Rows},
     plan::{Categorical, Column, OutOfBox},
-    table::{self, Table, TableSpec, Tally},
+    table::{self, Table, TableSpec, Tally, Unusable},
 };
 
 /// Both documents with their signatures, verified: for a client in another language, which verifies them itself.
@@ -209,6 +209,7 @@ pub fn spec_of(federation: &Federation, from: &RowsFrom) -> Result<TableSpec, Fa
         list: from.list.clone(),
         person_key: from.person_key()?,
         total: work.recipe.noise.is_some(),
+        unusable: Unusable::Refused,
         halt: from.halt.clone(),
     })
 }

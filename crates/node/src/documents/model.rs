@@ -10,7 +10,7 @@ use veilsum_federation::{
 use super::site::load_policy;
 use crate::{
     files,
-    table::{Filter, RowRules, TableSpec},
+    table::{Filter, RowRules, TableSpec, Unusable},
 };
 
 /// Reads and checks a model file: the model, and the bytes of its file, by which a result names it.
@@ -26,17 +26,18 @@ pub fn read_model(path: &Path) -> Result<(Model, Vec<u8>), Failure> {
     Ok((model, bytes))
 }
 
-/// What a model reads of rows, in the words of this policy: of every row, none is left out.
+/// What a model reads of rows, in the words of this policy: of every row that can be used.
 ///
 /// # Errors
 /// A [`Failure`] where the policy cannot be read.
-pub fn rows_of(model: &Model, policy: Option<&Path>) -> Result<TableSpec, Failure> {
+pub fn rows_of(model: &Model, policy: Option<&Path>, unusable: Unusable) -> Result<TableSpec, Failure> {
     let rules = policy.map(load_policy).transpose()?.map(|site| (*site.rows).clone()).unwrap_or_default();
     let all = RowRules { missing: None, filter: Filter::default(), person: None, rows_per_person: None, ..rules };
     Ok(TableSpec {
         columns: model.columns.iter().map(|column| column.name.clone()).collect(),
         categorical: model.categorical.clone(),
         rules: Arc::new(all),
+        unusable,
         ..TableSpec::default()
     })
 }

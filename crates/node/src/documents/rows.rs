@@ -129,8 +129,19 @@ pub fn reading_of(federation: &Federation, from: &RowsFrom) -> Result<Reading, F
 }
 
 /// The keys of `[rows]` that an option may say.
-const SAID: [&str; 9] =
-    ["delimiter", "decimal", "multiline", "filter", "missing", "missing_marks", "columns", "values", "units"];
+const SAID: [&str; 11] = [
+    "person",
+    "rows_per_person",
+    "delimiter",
+    "decimal",
+    "multiline",
+    "filter",
+    "missing",
+    "missing_marks",
+    "columns",
+    "values",
+    "units",
+];
 /// The one of them that is a list.
 const LIST: &str = "missing_marks";
 
@@ -167,7 +178,7 @@ pub fn rules_said(rules: &RowRules, said: &[String]) -> Result<RowRules, Failure
             // One word is a list of one.
             LIST if !value.starts_with('[') => of(&format!("[{}]", Value::String(value.to_owned()))),
             // A name may be a number.
-            _ if key.starts_with("columns.") && !value.starts_with(['"', '\'']) => bare(),
+            _ if (key == "person" || key.starts_with("columns.")) && !value.starts_with(['"', '\'']) => bare(),
             _ => of(value).or_else(bare),
         };
         merge(&mut all, found.ok_or_else(|| wrong(format!("{key}: this is no name of a key")))?);
@@ -284,6 +295,7 @@ mod tests {
             "units.lab value.factor=2",
             "columns.a b=c",
             "columns.before=2019",
+            "person=4711",
         ]);
         let rules = rules.unwrap();
         assert_eq!(
@@ -295,7 +307,7 @@ mod tests {
         let lab = &rules.values["lab value"];
         assert_eq!((&lab["<=5"], &lab["n.a."]), (&Meaning::Number(2.5), &Meaning::Number(0.0)));
         assert_eq!((rules.units["lab value"].factor, &*rules.columns["a b"]), (2.0, "c"));
-        assert_eq!(rules.columns["before"], "2019");
+        assert_eq!((&*rules.columns["before"], rules.person.as_deref()), ("2019", Some("4711")));
         for (delimiter, of) in [
             ("\"\\t\"", Delimiter::Tab),
             ("\\t", Delimiter::Tab),
@@ -310,7 +322,7 @@ mod tests {
         assert_eq!(RowRules { decimal: Some(Decimal::Point), ..rules }, over);
         for (one, why) in [
             ("delimiter", "KEY=VALUE"),
-            ("person=id", "an option does not say this"),
+            ("rows_per_person=2", "beside person"),
             ("source=x.csv", "an option does not say this"),
             ("delimiter=:", "unknown variant"),
             ("missing_marks= ", "missing_marks"),

@@ -274,14 +274,16 @@ impl Fault {
                 "look for a missing or an extra separator, also at the end of the line, or a quotation mark without its partner"
             }
             Self::EmptyCell => {
-                "remove such rows, or fill them in before clustering; or leave them out: missing = \"leave-out\" under [rows] in site.toml, beside \
-                 `columns`"
+                "remove such rows, or fill them in before clustering; or leave them out: missing = \"leave-out\" under [rows] in site.toml"
             }
             Self::Said(_, next) => next,
             Self::Row(_, next) => next,
             Self::NotANumber(next) => next,
             Self::UnknownCategory(known) => {
-                return format!("correct the row, or agree on a plan that lists its category: this one has {known}");
+                return format!(
+                    "correct the row; or say in [rows.values] of site.toml which category it is; or agree on a plan that lists it: this one has \
+                     {known}"
+                );
             }
             Self::OutsideBox => OUTSIDE_BOX,
             Self::Damaged(_) => "export or copy the file again",

@@ -10,7 +10,7 @@ use super::{
     print::Print,
     source::Table,
     tally::Moved,
-    wanted::{Limit, Names, Numbers, Wanted, list},
+    wanted::{Limit, Names, Numbers, Unusable, Wanted, list},
 };
 
 /// The category that stands for all that are not listed, where a plan with noise lists it ([NOI-8]).
@@ -92,7 +92,14 @@ pub fn take(
         Err(error) => {
             table.keep(before);
             table.count_missing(taken.lacks());
-            table.spoil(file, error)
+            table.spoil(file, error)?;
+            // A row whose place is kept can still be told by its name.
+            if let (Some(at), Some(labels)) = (wanted.label, &mut table.labels)
+                && table.rows > before
+            {
+                labels[before] = taken.named(at, None).unwrap_or_default();
+            }
+            Ok(())
         }
     }
 }
@@ -194,16 +201,20 @@ impl<R: Row> Taken<'_, R> {
     fn category(&self, names: &Names) -> Result<(usize, bool), TableError> {
         let (categories, cell) = (&names.categories, self.row.cell(names.at));
         let text = self.named(names.at, Some(&names.values))?;
-        let other = || categories.iter().position(|of| self.wanted.total && of == OTHER);
+        let others = self.wanted.total || self.wanted.unusable != Unusable::Refused;
+        let other = || categories.iter().position(|of| others && of == OTHER);
         let found = cell.among(&names.values).map(|at| (at, true)).or_else(|| Some((other()?, false)));
         found.ok_or_else(|| {
             let known = list(categories);
             let looks = alike(&text, categories.iter().map(String::as_str)).is_some();
-            let told = if looks {
-                known + "; the cell looks like one of them, and has letters of another alphabet"
-            } else {
-                known
+            let told = match looks {
+                true => "; the cell looks like one of them, and has letters of another alphabet",
+                false if text.contains(',') => {
+                    "; the cell has a comma, and --column takes such a category in double quotes: 'NAME=\"A, B\",C'"
+                }
+                false => "",
             };
+            let told = known + told;
             self.wrong(names.at, Fault::UnknownCategory(told))
         })
     }

@@ -92,7 +92,7 @@ pub enum Missing {
     /// It is an error at that site.
     #[default]
     Refuse,
-    /// It is left out where a column that the site names has no value, so that every plan is answered from the same rows.
+    /// It is left out where a column of the plan, or one that the site names, has no value.
     LeaveOut,
 }
 

@@ -1,6 +1,7 @@
 //! Where rows come from, and the table that they are put into.
 
 use std::{
+    borrow::Cow,
     collections::HashMap,
     fmt,
     path::{Path, PathBuf},
@@ -15,7 +16,7 @@ use super::{
     print::Print,
     signs::Signs,
     tally::{self, Tally},
-    wanted::{TableSpec, Wanted, choose},
+    wanted::{TableSpec, Unusable, Wanted, choose},
 };
 use crate::{
     files::{self, Existing},
@@ -95,7 +96,15 @@ impl<'a> Batches<'a> {
         let columns = columns.chain(spec.categorical.iter().flat_map(Categorical::indicators)).collect();
         let labels = wanted.label.is_some().then(Vec::new);
         let persons = Pass::Take(counting.clone());
-        let table = Table { columns, labels, total: wanted.total, persons, tally, ..Table::default() };
+        let table = Table {
+            columns,
+            labels,
+            total: wanted.total,
+            unusable: wanted.unusable,
+            persons,
+            tally,
+            ..Table::default()
+        };
         Ok(Batches { source, wanted, table, list: spec.list.clone(), halt: spec.halt.clone() })
     }
 
@@ -129,7 +138,12 @@ impl<'a> Batches<'a> {
     /// A [`TableError`]; where rows cannot be used, all of them are read first.
     pub(super) fn all(&mut self) -> Result<(), TableError> {
         while self.next()? {}
-        self.table.spoilt.take(&self.table.tally.unusable, self.list.as_deref())?;
+        let tally = &self.table.tally;
+        match (self.table.unusable, tally.used) {
+            (Unusable::Refused, _) => self.table.spoilt.take(&tally.unusable, self.list.as_deref())?,
+            (_, 0) => self.table.spoilt.take(&tally.left_out, None)?,
+            _ => {}
+        }
         if let Some(fault) = self.table.signs.fault(self.source.columns()) {
             // Under noise no cell decides whether a site answers.
             if !self.table.total {
@@ -138,16 +152,16 @@ impl<'a> Batches<'a> {
             self.table.tally.noticed.push(format!("{fault}: {}", fault.advice()));
         }
         let tally = &self.table.tally;
-        let (what, next) = match (tally.left_out.rows(), tally.filtered) {
+        let (what, next): (Cow<'_, str>, _) = match (tally.left_out.rows(), tally.filtered) {
             _ if self.table.rows > 0 || self.table.total => return Ok(()),
-            (0, 0) => ("no rows follow the header", "check that the export went through"),
+            (0, 0) => ("no rows follow the header".into(), "check that the export went through"),
             (0, _) => (
-                "the filter of site.toml leaves no row",
+                "the filter of site.toml leaves no row".into(),
                 "look at `filter` in site.toml: it names columns and values as the file has them",
             ),
             _ => (
-                "every row lacks a value in one of the columns that `missing = \"leave-out\"` is about",
-                "look at the columns that are empty: `veilsum check` names them",
+                format!("every row is left out: {}", tally.left_out).into(),
+                "leave columns out that are empty, or fill them in",
             ),
         };
         Err(Fault::said(what, next).of(self.source.name()))
@@ -182,6 +196,7 @@ pub struct Table {
     pub(super) signs: Signs,
     /// Whether a row that cannot be used is left out in place of being refused.
     total: bool,
+    unusable: Unusable,
     spoilt: Spoilt,
 }
 
@@ -289,6 +304,19 @@ impl Table {
         let Some((why, place)) = error.reason() else { return Err(error) };
         if self.total {
             self.leave_out(file, &why, place);
+            return Ok(());
+        }
+        if self.unusable != Unusable::Refused {
+            self.leave_out(file, &why, place);
+            if self.unusable == Unusable::Blank {
+                self.begin_row((file, place))?;
+                self.values.resize(self.values.len() + self.columns.len(), f64::NAN);
+                self.labels.iter_mut().for_each(|labels| labels.push(String::new()));
+            }
+            // What helps against a missing value is done.
+            if !matches!(error.fault, Fault::EmptyCell) {
+                self.spoilt.first.get_or_insert(Arc::new(error));
+            }
             return Ok(());
         }
         let spoilt = &mut self.spoilt;

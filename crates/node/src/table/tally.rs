@@ -118,7 +118,13 @@ impl Tally {
         numbers.iter().map(|of| of.missing).chain(first).collect()
     }
 
-    /// The same without what a plan's ranges and categories make of values: under noise nobody is told that before the last answer.
+    /// Rows that are left out, and why, as a sentence.
+    pub fn without(&self) -> Option<String> {
+        let (rows, without) = (counted(self.rows as usize, "row"), self.left_out.rows());
+        (without > 0).then(|| format!("{without} of {rows} cannot be used: {}", self.left_out))
+    }
+
+    /// All of it without what a plan's ranges and categories make of values: under noise nobody is told that before the last answer.
     pub fn without_ranges(mut self) -> Tally {
         for of in &mut self.columns {
             *of = Column { name: std::mem::take(&mut of.name), missing: of.missing, ..Column::default() };

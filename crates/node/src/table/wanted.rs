@@ -44,8 +44,22 @@ pub struct TableSpec {
     pub person_key: Option<PersonKey>,
     /// Whether the plan has noise: a row that cannot be used there has no weight and is left out, and none is refused ([NOI-8]).
     pub total: bool,
+    /// What becomes of a row that cannot be used where the plan has no noise, or nobody answers it.
+    pub unusable: Unusable,
     /// Stops the reading.
     pub halt: Halt,
+}
+
+/// What becomes of a row that cannot be used.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub enum Unusable {
+    /// It is an error, of which all such rows are told.
+    #[default]
+    Refused,
+    /// It is left out and counted; an error only if no row is left. A category that is not listed is "other", if that is.
+    LeftOut,
+    /// The same, and its place in the table is kept: all its numbers are NaN.
+    Blank,
 }
 
 impl TableSpec {
@@ -73,6 +87,8 @@ pub struct Wanted {
     pub mark_numbers: Vec<f64>,
     /// As in [`TableSpec::total`].
     pub total: bool,
+    /// As in [`TableSpec::unusable`].
+    pub unusable: Unusable,
     /// How numbers are written in texts.
     pub decimal: Decimal,
     /// Columns whose cells are taken as numbers, where nobody says how these are written.
@@ -229,7 +245,9 @@ pub(super) fn choose(file: &str, own: &[String], spec: &TableSpec) -> Result<Wan
                 Some(alike) => format!(
                     "{alike:?} looks the same and has letters of another alphabet: rename it; the file has {known}"
                 ),
-                None => format!("the file has {known}"),
+                None => {
+                    format!("if it has another name here, say so in [rows.columns] of site.toml; the file has {known}")
+                }
             };
             Fault::said(what(), next).of(file)
         };
@@ -262,6 +280,7 @@ pub(super) fn choose(file: &str, own: &[String], spec: &TableSpec) -> Result<Wan
     if columns.is_empty() && categorical.is_empty() {
         let free = |at: &usize| ![label, person].contains(&Some(*at)) && !header[*at].is_empty();
         columns.extend((0..header.len()).filter(free));
+        columns.iter().for_each(|at| taken[*at] = true);
     }
     if let Some(at) = person.filter(|at| taken[*at]) {
         let what = format!(
@@ -289,7 +308,8 @@ pub(super) fn choose(file: &str, own: &[String], spec: &TableSpec) -> Result<Wan
         Ok(Names { at, values: places(&values, &categories), categories })
     };
     let leaves_out = rules.missing == Some(Missing::LeaveOut);
-    let complete = (0..header.len()).filter(|at| leaves_out && rules.columns.contains_key(&header[*at]));
+    let complete =
+        (0..header.len()).filter(|at| leaves_out && (taken[*at] || rules.columns.contains_key(&header[*at])));
     let complete = complete.map(|at| (at, listed(own_rules.words(at).map(|(word, _)| word)))).collect();
     let compared = rules.filter.conditions().iter().filter(|condition| condition.has_numbers());
     let compared = compared.filter_map(|condition| own.iter().position(|name| *name == condition.column));
@@ -310,6 +330,7 @@ pub(super) fn choose(file: &str, own: &[String], spec: &TableSpec) -> Result<Wan
         mark_numbers: rules.marks.iter().filter_map(|mark| mark.parse().ok()).collect(),
         marks: listed(&rules.marks),
         total: spec.total,
+        unusable: spec.unusable,
         decimal: rules.dialect().decimal,
         measured,
         cut: person.zip(spec.person_key.clone()).map(|(at, key)| {
@@ -348,12 +369,6 @@ impl OwnRules<'_> {
                 let what = format!("[rows.{table}] of site.toml names a column {column:?}, which is not known{near}");
                 return Err(self.wrong(what, "name columns there as the plan does"));
             }
-        }
-        if rules.missing == Some(Missing::LeaveOut) && rules.columns.is_empty() {
-            let what = "site.toml leaves rows with a missing value out, and does not say in which columns".to_owned();
-            return Err(
-                self.wrong(what, "name them in [rows.columns], so that every plan is answered from the same rows")
-            );
         }
         for mark in &rules.marks {
             let is_value = |word: &String| same(word, mark);

@@ -19,7 +19,7 @@ use crate::{
     error::Failure,
     model::Model,
     report::told::Told,
-    table::{self, TableSpec, Tally},
+    table::{self, TableSpec, Tally, Unusable},
 };
 
 /// Rows that a picture shows at most: more would only make it darker.
@@ -38,7 +38,7 @@ pub struct Own {
     /// Rows out of the model's box, from 0.
     outside: Vec<usize>,
     /// What was read.
-    tally: Tally,
+    pub tally: Tally,
 }
 
 impl Own {
@@ -60,7 +60,7 @@ impl Own {
             ));
         }
         let fail = |why: String| Failure::input(format!("{}: {why}", data.display()), "correct the file");
-        let spec = documents::rows_of(model, policy)?;
+        let spec = documents::rows_of(model, policy, Unusable::LeftOut)?;
         // Out of range a row has memberships all the same.
         let within = model.columns.iter().map(|column| (column.lower, column.upper)).collect();
         let table = table::read(data, &TableSpec { within, clips: true, ..spec })?;
