@@ -1,11 +1,13 @@
 //! `veilsum demo` as a stranger types it: the generated example, real rows, and every way to get it
 //! wrong. An error has its code and its next step, and never shows a cell.
 
+use std::time::Duration;
+
 use serde_json::Value;
 use veilsum_testkit::{
     data::{matrix, shared},
     in_process::max_difference,
-    program::{Ended, Folder, veilsum},
+    program::{Ended, Folder, start_in, veilsum},
 };
 
 use crate::said::{Told, says};
@@ -152,10 +154,39 @@ fn the_keys_of_rows_are_options_of_the_demonstration() {
     let whole =
         run(&["--rows", "decimal=,", "--rows", "missing=leave-out", "--rows", "missing_marks=k.A."]).expect(0).stdout;
     says(&whole, &["4 rows", "rows left out: 1 with no value in \"bmi\" (line 3)"]);
-    assert!(run(&["--rows", "person=id"]).expect(2).stderr.contains("--rows person: an option does not say this"));
+    assert!(run(&["--rows", "source=x"]).expect(2).stderr.contains("--rows source: an option does not say this"));
+    run(&["--column", "ag"]).expect(2).says(&["--rows columns.NAME=COLUMN"]);
+    // A category with a comma stands in double quotes, and who does not know is told.
+    let stages = out.write("stages.csv", &("v,stage\n".to_owned() + &"1,\"early, local\"\n2,late\n3,late\n".repeat(3)));
+    let staged = |stage: &str| demo(&out, &["--data", &stages, "--sites", "3", "--k", "1", "--column", "v=0:9", stage]);
+    staged("stage=early, local,late").expect(3).says(&["values.COLUMN.WORD=MEANING", "'NAME=\"A, B\",C'"]);
+    staged("stage=\"early, local\",late").expect(0);
+    // A name that begins with a hyphen is no option.
+    demo(&out, &["--data", &data, "--column", "-1.8=0:1"]).expect(2).says(&["'--column=-1.8=0:1'"]);
     // The rows of the example of three hospitals name the group that each was drawn from, which is no column to cluster.
     let hospital = concat!(env!("CARGO_MANIFEST_DIR"), "/examples/three-hospitals/hospital-a/rows.csv");
     demo(&out, &["--data", hospital, "--sites", "3", "--k", "2"]).expect(0).says(&["240 rows, 3 columns"]);
+}
+
+/// With noise the demonstration reads rows as a site does: what cannot be used is left out, of a person so many rows count, and no result
+/// is replaced unasked.
+#[test]
+fn with_noise_rows_are_read_as_at_a_site() {
+    let out = Folder::fresh();
+    let rows = |i: usize| format!("{},{},{}\n", i / 2, i % 3, if i == 7 { "".into() } else { (i % 5).to_string() });
+    let data = out.write("rows.csv", &("patient,x,y\n".to_owned() + &(0..120).map(rows).collect::<String>()));
+    let args = ["demo", "--rho", "1", "--data", &data, "--sites", "3", "--k", "2", "--column", "x=0:2", "y=0:4"];
+    let run = |more: &[&str]| start_in(&out.0, &[&args, more].concat()).wait(Duration::from_secs(60));
+    run(&[]).expect(0).says(&["119 are used", "1 with no value in \"y\" (line 9)", "wrote veilsum-out/result.json"]);
+    let person = ["--rows", "person=patient"];
+    run(&person).expect(0).says(&["rows left out: 1", "60 rows", "wrote veilsum-out-2/result.json"]);
+    assert!(out.json("veilsum-out-2/model.json")["converged"].is_null(), "its rounds are fixed");
+    run(&["--set", "rows_per_person=1"]).expect(2).says(&["persons of at most 1 row", "person=COLUMN"]);
+    // Which rows an exact plan leaves out, its site says.
+    let exact = ["demo", "--exact", "--method", "describe", "--data", &data, "--sites", "60", "--out", "veilsum-out"];
+    let run = |more: &[&str]| start_in(&out.0, &[&exact, more].concat()).wait(Duration::from_secs(60));
+    run(&[]).expect(3).says(&["the value is missing", "missing = \"leave-out\" with --rows"]);
+    run(&["--rows", "missing=leave-out"]).expect(0).says(&["warning: ", "rows left out: 1"]);
 }
 
 /// The order of the start is kept, and 30 rounds end where the reference ends.

@@ -15,7 +15,7 @@ use self::source::{DEFAULT_START_SEED, Source, Wish};
 use crate::{
     columns::Wanted,
     method::{Choices, What},
-    party::block_on,
+    party::{block_on, warn_of_replacing},
     rows::RowsSaid,
     settings::Settings,
     terms::{self, roster_of_nobody},
@@ -25,18 +25,21 @@ use crate::{
 use veilsum_node::{
     cost::first_centres,
     documents::{self, Federation, SitePolicy},
-    door::{DEFAULT_NANO_RHO, rho_text},
+    door::{DEFAULT_NANO_RHO, Gives, Unit, rho_text},
     error::Failure,
     files,
     loopback::{self, LoopbackConfig, LoopbackRun, LoopbackSite},
-    plan::{Categorical, Clusters, Judge, OutOfBox, PlanSpec, Unit},
+    plan::{Categorical, Clusters, Judge, OutOfBox, PlanSpec},
     report,
     result::RunResult,
     role::progress::Watcher,
     signed,
     signing::Writer,
-    table::RowRules,
+    table::{RowRules, Unusable},
 };
+
+/// Where results are written if nobody says where.
+const OUT: &str = "veilsum-out";
 
 /// Run a whole federation on this machine, on generated or given rows
 #[derive(Args, Debug, Clone)]
@@ -59,15 +62,27 @@ pub(crate) struct DemoArgs {
     /// Run what this plan says, and its terms as far as they fit the sites, in place of the options below
     #[arg(long, value_name = "FILE", conflicts_with_all = ["method", "k", "exact", "rho", "columns", "set"])]
     pub plan: Option<PathBuf>,
-    /// Folder for result.json and model.json
-    #[arg(long, value_name = "DIR", default_value = "veilsum-out")]
-    pub out: PathBuf,
+    /// Folder for result.json and model.json [default: veilsum-out, with a number if it has a result]
+    #[arg(long, value_name = "DIR")]
+    pub out: Option<PathBuf>,
     /// What a run consists of
     #[command(flatten)]
     pub what: What,
 }
 
 impl DemoArgs {
+    /// Where the result is written; of its own accord the demonstration replaces none.
+    fn out(&self) -> PathBuf {
+        let mut usual = (1..).map(|n| PathBuf::from(if n == 1 { OUT.to_owned() } else { format!("{OUT}-{n}") }));
+        let free = || usual.find(|folder| !folder.join("result.json").exists());
+        self.out.clone().or_else(free).unwrap_or_else(|| OUT.into())
+    }
+
+    /// What is said of the rows.
+    fn rules(&self) -> Result<RowRules, Failure> {
+        self.rows.over(&RowRules::default())
+    }
+
     /// The rows, and the federation that clusters them.
     fn federation(&self) -> Result<(Source, Federation), Failure> {
         if let Some(file) = &self.plan {
@@ -79,7 +94,7 @@ impl DemoArgs {
         let wrong = |why| Failure::usage(why, "correct --column");
         veilsum_node::columns::check(&[], &categorical).map_err(wrong)?;
         let clips = set.get("out_of_box")?.map_or(!self.what.exact, |of: OutOfBox| of == OutOfBox::Clip);
-        let source = self.source(&self.what.columns, categorical, clips, None)?;
+        let source = self.source(&self.what.columns, categorical, (clips, !self.what.exact), None)?;
         // Here everybody's rows are known, so the plan can promise what is true.
         let rows: Vec<u64> = source.rows();
         let all = rows.iter().sum();
@@ -100,7 +115,10 @@ impl DemoArgs {
         }
         let exact = self.what.exact;
         let set = &mut choices.set;
-        set.or("max_rows", rows.iter().copied().max().unwrap_or(1) as i64);
+        if let Some(rows) = self.rules()?.rows_per_person.filter(|_| !exact) {
+            set.or("rows_per_person", rows as i64);
+        }
+        set.or("max_rows", source.largest((self.what.method.usual)().traits().describes.is_some()) as i64);
         // Shares of noise are sized for the sites that every total covers.
         set.or("min_sites", if exact && drawn.is_none() { 3 } else { sites as i64 });
         // A count with noise may fall below any number of rows.
@@ -124,9 +142,10 @@ impl DemoArgs {
         // As many as the plan needs, unless every value of a column is a site.
         let needed = usize::from(plan.min_cohort.max(3));
         let usual = (self.data.is_some() && self.split == "iid").then_some(needed);
-        let source = self.source(&columns, work.categorical.clone(), work.out_of_box == OutOfBox::Clip, usual)?;
+        let how = (work.out_of_box == OutOfBox::Clip, work.recipe.noise.is_some());
+        let source = self.source(&columns, work.categorical.clone(), how, usual)?;
         let roster = roster_of_nobody(&source.names())?;
-        let largest = source.rows().into_iter().max().unwrap_or(1);
+        let largest = source.largest(work.recipe.algorithm.traits().describes.is_some());
         let terms = Terms { roster: roster.hash(), max_rows: plan.max_rows.max(largest), ..plan };
         let terms = match terms.check(&roster) {
             Ok(()) => terms,
@@ -142,7 +161,7 @@ impl DemoArgs {
         &self,
         columns: &[Wanted],
         categorical: Vec<Categorical>,
-        clips: bool,
+        (clips, noisy): (bool, bool),
         usual_sites: Option<usize>,
     ) -> Result<Source, Failure> {
         let wish = Wish {
@@ -152,12 +171,10 @@ impl DemoArgs {
             sites: self.sites.or(usual_sites),
             seed: self.what.seed,
             clips,
+            unusable: if noisy { Unusable::LeftOut } else { Unusable::Refused },
         };
         match &self.data {
-            Some(path) => {
-                let rules = self.rows.over(&RowRules::default())?;
-                source::from_file(&wish, path, rules).map_err(RowsSaid::of_option)
-            }
+            Some(path) => source::from_file(&wish, path, self.rules()?).map_err(RowsSaid::of_option),
             None => source::example(&wish),
         }
     }
@@ -173,15 +190,23 @@ impl Verb for DemoArgs {
         let (source, federation) = args.federation()?;
         let names: Vec<String> = source.sites.iter().map(|site| site.name.clone()).collect();
         let work = federation.work.as_ref();
-        if work.recipe.noise.is_some_and(|noise| matches!(noise.unit, Unit::Person { .. })) {
-            let what = "the demonstration does not know which rows are of one person (rows_per_person)";
-            return Err(Failure::usage(what, "leave it out here; `veilsum plan new` takes it"));
+        let own = args.rules()?.rows_per_person.map_or(Unit::Row, Unit::Person);
+        let hides = match federation.facts().gives {
+            Gives::Noisy { unit, .. } => unit,
+            Gives::Exact { .. } => own,
+        };
+        if hides != own {
+            let what = format!("the plan hides {hides}, and --rows says that a site has {own}");
+            return Err(Failure::usage(what, "say person=COLUMN and rows_per_person=N with --rows as the plan has it"));
         }
         let domain = work.domain()?;
         let prepared =
             source.sites.iter().map(|s| s.prepare(&domain, work.out_of_box)).collect::<Result<Vec<_>, _>>()?;
-        let (site, told) = policy_for(&federation)?;
-        crate::party::place_for(&args.out.join("result.json"))?;
+        let (mut site, told) = policy_for(&federation)?;
+        site.policy.unit = own;
+        let out = args.out();
+        crate::party::place_for(&out.join("result.json"))?;
+        warn_of_replacing(&out.join("result.json"), &federation.terms);
         if !json {
             crate::say!("{}\n{told}\n{}", source.note, first_centres(&work.recipe));
         }
@@ -198,9 +223,9 @@ impl Verb for DemoArgs {
         }
         let pooled = pooled::compare(work, &prepared, &result)?;
         let writer = Writer { identity: coordinator, federation: ran };
-        let mut written = report::write(&args.out, &result, Some(&pooled), &writer)?;
-        written.extend(report::page::kept_beside(&args.out.join("result.json"), &writer.federation));
-        written.extend(write_documents(&args.out, &writer)?);
+        let mut written = report::write(&out, &result, Some(&pooled), &writer)?;
+        written.extend(report::page::kept_beside(&out.join("result.json"), &writer.federation));
+        written.extend(write_documents(&out, &writer)?);
         if json {
             let text = files::read_limited(&written[0], signed::MAX_FILE)?;
             let value: serde_json::Value = serde_json::from_slice(&text).unwrap_or_default();

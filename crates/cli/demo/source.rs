@@ -12,7 +12,7 @@ use veilsum_node::{
     loopback::LoopbackSite,
     plan::{Categorical, Column, Scaling},
     split,
-    table::{self, RowRules, Table, TableSpec},
+    table::{self, PersonKey, RowRules, Table, TableSpec, Unusable, spelling::normal},
 };
 
 use crate::columns::Wanted;
@@ -32,6 +32,12 @@ impl Source {
         self.sites.iter().map(|site| site.name.clone()).collect()
     }
 
+    /// The most rows of a site; for a description those without a value count, too.
+    pub(super) fn largest(&self, describes: bool) -> u64 {
+        let missing = self.sites.iter().filter(|_| describes).flat_map(|site| site.missing.iter().copied());
+        self.rows().into_iter().chain(missing).max().unwrap_or(1)
+    }
+
     /// How many rows each has.
     pub(super) fn rows(&self) -> Vec<u64> {
         self.sites.iter().map(|site| site.rows.len() as u64).collect()
@@ -49,6 +55,7 @@ pub(super) struct Wish<'a> {
     pub seed: Option<u64>,
     /// Whether a number out of its range is moved to its edge, and not refused.
     pub clips: bool,
+    pub unusable: Unusable,
 }
 
 impl Wish<'_> {
@@ -98,7 +105,7 @@ pub(super) fn example(wish: &Wish<'_>) -> Result<Source, Failure> {
 }
 
 /// Rows of a file, dealt to sites.
-pub(super) fn from_file(wish: &Wish<'_>, path: &Path, mut rules: RowRules) -> Result<Source, Failure> {
+pub(super) fn from_file(wish: &Wish<'_>, path: &Path, rules: RowRules) -> Result<Source, Failure> {
     let asked = wish.columns.iter().map(Wanted::name);
     let asked = asked.map(|name| rules.columns.get(name).map_or(name, String::as_str));
     let asked = asked.chain(rules.columns.values().map(String::as_str));
@@ -118,7 +125,7 @@ pub(super) fn from_file(wish: &Wish<'_>, path: &Path, mut rules: RowRules) -> Re
     if let Some(column) = wish.columns.iter().map(Wanted::name).find(|column| !header.iter().any(|h| h == column)) {
         return Err(Failure::usage(
             format!("--column {column:?}: {} has no such column", path.display()),
-            format!("the file has {}", header.join(", ")),
+            format!("if it has another name there: --rows columns.NAME=COLUMN; the file has {}", header.join(", ")),
         ));
     }
     let category = |column: &&String| wish.categorical.iter().any(|of| of.column == **column);
@@ -130,26 +137,32 @@ pub(super) fn from_file(wish: &Wish<'_>, path: &Path, mut rules: RowRules) -> Re
         ));
     }
     let any = wish.columns.is_empty() && wish.categorical.is_empty();
-    let clustered = |column: &&String| Some(*column) != label.as_ref() && Some(*column) != named.as_ref();
+    let person = own.iter().position(|name| rules.person.as_deref().is_some_and(|of| *name == normal(of)));
+    let person = person.map(|at| &header[at]);
+    let clustered = |column: &&String| ![label.as_ref(), named.as_ref(), person].contains(&Some(*column));
     let wanted: Vec<String> = match any {
         true => header.iter().filter(clustered).cloned().collect(),
         false => wish.numbers().map(str::to_owned).collect(),
     };
-    if rules.missing.is_some() {
-        // Every plan has the rows without a missing value in its columns: here there is one plan.
-        let used = wanted.iter().chain(wish.categorical.iter().map(|of| &of.column)).chain(&label);
-        for column in used.filter(|column| header.contains(column)) {
-            rules.columns.entry(column.clone()).or_insert_with(|| column.clone());
-        }
-    }
     let (categorical, rules) = (wish.categorical.clone(), Arc::new(rules));
     let range = |name: &String| {
         wish.ranged(name).map_or((f64::NEG_INFINITY, f64::INFINITY), |column| (column.lower, column.upper))
     };
     let within = wanted.iter().map(range).collect();
-    let clips = wish.clips;
+    let Wish { clips, unusable, .. } = *wish;
+    let person_key = rules.person.as_ref().map(|_| PersonKey::fresh()).transpose()?;
     let by = label.clone();
-    let spec = TableSpec { columns: wanted, categorical, label: by, rules, within, clips, ..TableSpec::default() };
+    let spec = TableSpec {
+        columns: wanted,
+        categorical,
+        label: by,
+        rules,
+        within,
+        clips,
+        unusable,
+        person_key,
+        ..TableSpec::default()
+    };
     let mut table = table::read(path, &spec)?;
     let ones: usize = wish.categorical.iter().map(|of| of.categories.len()).sum();
     let all = table.columns.clone();

@@ -29,16 +29,24 @@ impl fmt::Debug for PersonKey {
 }
 
 impl PersonKey {
+    /// One of the system's random numbers, for rows that are read once.
+    ///
+    /// # Errors
+    /// A [`Failure`] where it has none.
+    pub fn fresh() -> Result<PersonKey, Failure> {
+        let mut fresh = Zeroizing::new([0; KEY]);
+        getrandom::fill(&mut *fresh)
+            .map_err(|e| Failure::new(Code::Internal, e, "the system has no random numbers"))?;
+        Ok(PersonKey(Arc::new(fresh)))
+    }
+
     /// The one in this file (mode 0600); a fresh one of the system's random numbers where there is no such file.
     ///
     /// # Errors
     /// A [`Failure`] where the file is damaged, can be read by others, or cannot be written.
     pub fn of(path: &Path) -> Result<PersonKey, Failure> {
         if std::fs::symlink_metadata(path).is_err() {
-            let mut fresh = Zeroizing::new([0; KEY]);
-            getrandom::fill(&mut *fresh)
-                .map_err(|e| Failure::new(Code::Internal, e, "the system has no random numbers"))?;
-            match files::write_private(path, &*fresh, Existing::Refuse) {
+            match files::write_private(path, &**PersonKey::fresh()?.0, Existing::Refuse) {
                 // Another command of this site made one in between.
                 Ok(()) | Err(FileError::Exists(_)) => {}
                 Err(error) => return Err(error.into()),
