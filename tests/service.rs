@@ -166,7 +166,7 @@ fn a_plan_is_answered_before_anything_is_asked() {
     let mut all = Standing::new(400);
     let b = &mut all.members[1];
     b.house.folder.write("site.toml", "methods = [\"kmeans\"]\n");
-    all.until("hospital-b: refuses: rule POL-4");
+    all.until("hospital-b: refuses: methods, columns");
     // Between two runs, before the first one as well, the way to both aggregators is tried to its end.
     let told =
         all.members[0].house.run(&["check", "--key", "hospital-a.key", "--data", "rows.csv"]).expect(0).unfolded();
@@ -175,7 +175,8 @@ fn a_plan_is_answered_before_anything_is_asked() {
             assert!(told.contains(&format!("PASS {party}: {passes}")), "{party}: {passes}: {told}");
         }
     }
-    let said = ["hospital-b           refuses: rule POL-4", "hospital-a           would answer", "can be computed"];
+    let said =
+        ["hospital-b           refuses: methods, columns", "hospital-a           would answer", "can be computed"];
     all.hub(&["plan", "propose", "--start"]).expect(7).says(&said).says(&["not be answered by hospital-b", "!400"]);
     let at_home = all.members[1].running().heard();
     assert!(at_home.contains("is not on this site's list (methods)"), "its own operator is told all: {at_home}");
@@ -286,7 +287,7 @@ fn no_plan_is_a_question_about_rows() {
         all.members[0].house.folder.write("rows.csv", &many_rows(0, rows));
         for (at, few) in [1, 2, 200, 399, 400, 401, 1_048_575].into_iter().enumerate() {
             let told = tell(&mut all, ask(&box_of, &format!("--set=max_rows={few}"), 1_000 * rows as usize + at));
-            assert!(told.contains("refuses: rule POL-4"), "{rows} rows, room for {few}: {told}");
+            assert!(told.contains("refuses: methods, columns"), "{rows} rows, room for {few}: {told}");
         }
         // A value outside a range is moved to its edge, and changes no answer.
         for (at, ranges) in

@@ -149,7 +149,8 @@ fn alone(key: &Path) -> Result<File, Failure> {
         .map_err(|e| files::unwritten(&e, format!("{} ({e})", path.display()), "make the folder yours to write to"))?;
     locked.map_err(|who| {
         let what = format!("another process runs this party already ({who})");
-        Failure::input(what, "end that one first: a party runs once at a time; `veilsum status` shows how it goes")
+        let next = "end that one first: a party runs once at a time; `veilsum status` shows how it goes";
+        Failure::new(Code::Denied, what, next)
     })
 }
 
