@@ -70,7 +70,7 @@ fn outside(values: &[f64], model: &Model) -> Vec<Option<bool>> {
 struct Assigned {
     ids: Option<Vec<String>>,
     clusters: usize,
-    /// n x K, row by row; NaN in rows that cannot be used.
+    /// n x K, row by row; of no meaning in rows that cannot be used.
     memberships: Vec<f64>,
     /// Whether a row lies outside the box, if it can be used.
     outside: Vec<Option<bool>>,
@@ -156,9 +156,9 @@ impl AssignArgs {
     }
 
     fn assigned(&self, model: &Model, spec: &TableSpec) -> Result<Assigned, Failure> {
-        let table = table::read(&self.data, spec).map_err(|error| self.worded(error.into()))?;
-        let (tally, k) = (table.tally(), model.k as usize);
-        let Table { values, labels: ids, .. } = table;
+        let table = table::read(&self.data, spec).map_err(|error| RowsSaid::of_option(error.into()))?;
+        let tally = table.tally();
+        let Table { mut values, labels: ids, .. } = table;
         self.tell_apart(ids.as_deref().unwrap_or_default())?;
         let (outside, d) = (outside(&values, model), model.names().len());
         let first = outside.iter().position(|outside| *outside == Some(true)).and_then(|row| {
@@ -169,14 +169,10 @@ impl AssignArgs {
             Some(if tally.files > 1 { place.clone() } else { format!("{}, {place}", self.data.display()) })
         });
         let fault = |why| Failure::input(format!("{}: {why}", self.data.display()), "correct the file");
-        let usable = values.chunks_exact(d).filter(|row| !row[0].is_nan());
-        let usable: Vec<f64> = usable.flatten().copied().collect();
-        let found = if usable.is_empty() { usable } else { model.memberships(usable).map_err(fault)? };
-        let (mut memberships, mut found) = (vec![f64::NAN; k * outside.len()], found.chunks_exact(k));
-        for (to, _) in memberships.chunks_exact_mut(k).zip(&outside).filter(|(_, outside)| outside.is_some()) {
-            to.copy_from_slice(found.next().unwrap_or_default());
-        }
-        Ok(Assigned { ids, clusters: k, memberships, outside, first, tally })
+        // Any number stands for one that is not there: what comes of it is not shown.
+        values.iter_mut().filter(|x| x.is_nan()).for_each(|x| *x = 0.0);
+        let memberships = model.memberships(values).map_err(fault)?;
+        Ok(Assigned { ids, clusters: model.k as usize, memberships, outside, first, tally })
     }
 
     /// Whole numbers beyond what a column of numbers holds exactly may stand for several rows.
@@ -188,11 +184,6 @@ impl AssignArgs {
         let column = self.id.as_deref().unwrap_or_default();
         let what = format!("{}: ids in {column:?} are numbers too large to be read exactly", self.data.display());
         Err(Failure::input(what, "make it a column of text, with a letter in front of every number"))
-    }
-
-    /// A failure in the words of what says how the rows are written.
-    fn worded(&self, failure: Failure) -> Failure {
-        if self.policy.is_none() { RowsSaid::of_option(failure) } else { failure }
     }
 
     fn warn(all: &Assigned) {
@@ -214,12 +205,11 @@ impl Verb for AssignArgs {
     /// # Errors
     /// A [`Failure`] that names model, file, line or column.
     fn run(&self, json: bool) -> Result<(), Failure> {
-        let args = self;
-        args.keeps_what_it_reads()?;
-        let model = documents::read_model(&args.model)?.0;
+        self.keeps_what_it_reads()?;
+        let model = documents::read_model(&self.model)?.0;
         if model.method == "describe" {
             return Err(Failure::input(
-                format!("{}: it is the mean of all rows, and has no clusters", args.model.display()),
+                format!("{}: it is the mean of all rows, and has no clusters", self.model.display()),
                 "name the model of a run that found clusters",
             ));
         }
@@ -227,20 +217,20 @@ impl Verb for AssignArgs {
         if let (Some(caution), false) = (model.caution(), json) {
             crate::tell!("warning: {caution}");
         }
-        let (spec, top) = (args.spec(&model)?, args.shown(model.k as usize)?);
-        let all = args.assigned(&model, &spec)?;
-        if args.out.as_os_str() == "-" {
+        let (spec, top) = (self.spec(&model)?, self.shown(model.k as usize)?);
+        let all = self.assigned(&model, &spec)?;
+        if self.out.as_os_str() == "-" {
             if json {
-                return verb::written(args.print_document(&model, &all, top));
+                return verb::written(self.print_document(&model, &all, top));
             }
             AssignArgs::warn(&all);
-            return verb::written(args.write_csv(&all, top, Unheard(Out)).map(drop));
+            return verb::written(self.write_csv(&all, top, Unheard(Out)).map(drop));
         }
-        args.write_csv(&all, top, Growing::create(&args.out)?).map_err(unwritten)?.finish()?;
+        self.write_csv(&all, top, Growing::create(&self.out)?).map_err(unwritten)?.finish()?;
         if !json {
             AssignArgs::warn(&all);
         }
-        let shown = args.out.display().to_string();
+        let shown = self.out.display().to_string();
         let listed: Vec<usize> = all.all_outside().take(LISTED).collect();
         let clusters = clusters(&model);
         let value = json!({ "written": shown, "k": model.k, "clusters": clusters, "row_count": all.outside.len(), "first_outside_box": listed,
@@ -257,7 +247,6 @@ impl AssignArgs {
     fn write_csv<W: Write>(&self, all: &Assigned, top: usize, out: W) -> io::Result<W> {
         let mut writer = csv::Writer::from_writer(out);
         let mut head: Vec<String> = self.id.iter().cloned().collect();
-        let empty = head.len();
         match self.top {
             Some(_) => head.extend((1..=top).flat_map(|i| [format!("cluster_{i}"), format!("membership_{i}")])),
             None if self.hard => {}
@@ -270,8 +259,7 @@ impl AssignArgs {
                 writer.write_field(&ids[row])?;
             }
             let Some((u, largest)) = all.row(row, top) else {
-                (empty..head.len()).try_for_each(|_| writer.write_field(""))?;
-                writer.write_record(None::<&[u8]>)?;
+                writer.write_record(vec![""; head.len() - usize::from(self.id.is_some())])?;
                 continue;
             };
             match self.top {

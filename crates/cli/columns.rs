@@ -80,8 +80,7 @@ pub(crate) fn parse_column(text: &str) -> Result<Wanted, String> {
     if let Some((name, listed)) = text.split_once('=').filter(|(_, listed)| listed.contains(',')) {
         let mut reader =
             csv::ReaderBuilder::new().has_headers(false).trim(csv::Trim::All).from_reader(listed.as_bytes());
-        let first = reader.records().next().and_then(Result::ok).unwrap_or_default();
-        let categories: Vec<String> = first.iter().map(str::to_owned).collect();
+        let categories: Vec<String> = reader.deserialize().next().and_then(Result::ok).unwrap_or_default();
         if listed.chars().any(char::is_control) {
             return Err("a category holds a control character, such as the end of a line".into());
         }

@@ -38,9 +38,6 @@ use veilsum_node::{
     table::{RowRules, Unusable},
 };
 
-/// Where results are written if nobody says where.
-const OUT: &str = "veilsum-out";
-
 /// Run a whole federation on this machine, on generated or given rows
 #[derive(Args, Debug, Clone)]
 pub(crate) struct DemoArgs {
@@ -73,9 +70,10 @@ pub(crate) struct DemoArgs {
 impl DemoArgs {
     /// Where the result is written; of its own accord the demonstration replaces none.
     fn out(&self) -> PathBuf {
-        let mut usual = (1..).map(|n| PathBuf::from(if n == 1 { OUT.to_owned() } else { format!("{OUT}-{n}") }));
+        let numbered = (2..).map(|n| format!("veilsum-out-{n}"));
+        let mut usual = std::iter::once("veilsum-out".to_owned()).chain(numbered).map(PathBuf::from);
         let free = || usual.find(|folder| !folder.join("result.json").exists());
-        self.out.clone().or_else(free).unwrap_or_else(|| OUT.into())
+        self.out.clone().or_else(free).unwrap_or_default()
     }
 
     /// What is said of the rows.
@@ -115,9 +113,8 @@ impl DemoArgs {
         }
         let exact = self.what.exact;
         let set = &mut choices.set;
-        if let Some(rows) = self.rules()?.rows_per_person.filter(|_| !exact) {
-            set.or("rows_per_person", rows as i64);
-        }
+        let of_a_person = self.rules()?.rows_per_person.filter(|_| !exact);
+        of_a_person.into_iter().for_each(|rows| set.or("rows_per_person", rows as i64));
         set.or("max_rows", source.largest((self.what.method.usual)().traits().describes.is_some()) as i64);
         // Shares of noise are sized for the sites that every total covers.
         set.or("min_sites", if exact && drawn.is_none() { 3 } else { sites as i64 });
@@ -191,11 +188,9 @@ impl Verb for DemoArgs {
         let names: Vec<String> = source.sites.iter().map(|site| site.name.clone()).collect();
         let work = federation.work.as_ref();
         let own = args.rules()?.rows_per_person.map_or(Unit::Row, Unit::Person);
-        let hides = match federation.facts().gives {
-            Gives::Noisy { unit, .. } => unit,
-            Gives::Exact { .. } => own,
-        };
-        if hides != own {
+        if let Gives::Noisy { unit: hides, .. } = federation.facts().gives
+            && hides != own
+        {
             let what = format!("the plan hides {hides}, and --rows says that a site has {own}");
             return Err(Failure::usage(what, "say person=COLUMN and rows_per_person=N with --rows as the plan has it"));
         }

@@ -197,7 +197,6 @@ fn wrong_arguments(error: &clap::Error, args: impl Iterator<Item = OsString>) ->
         Some(ContextValue::String(unknown)) if error.kind() == ErrorKind::UnknownArgument => settings::named(unknown),
         _ => None,
     };
-    let joined = joined(error, &args);
     let takes_settings = command.get_arguments().any(|arg| arg.get_long() == Some("set"));
     let next = match (unknown, tip) {
         _ if error.kind() == ErrorKind::InvalidSubcommand => {
@@ -205,12 +204,11 @@ fn wrong_arguments(error: &clap::Error, args: impl Iterator<Item = OsString>) ->
                 command.get_subcommands().map(clap::Command::get_name).filter(|name| *name != "help").collect();
             format!("the commands are {}; see `{name} --help`", there.join(", "))
         }
-        _ if joined.is_some() => joined.unwrap_or_default(),
         (Some(key), _) if takes_settings => format!("it is a setting: --set {key}=VALUE"),
         (_, Some(tip)) => format!("{}, or see `{name} --help`", tip.split_whitespace().collect::<Vec<_>>().join(" ")),
         _ => format!("see `{name} --help`"),
     };
-    Failure::usage(message.join(" "), next)
+    Failure::usage(message.join(" "), joined(error, &args).unwrap_or(next))
 }
 
 /// How a value that begins with a hyphen, such as the name of a column, is told from an option.

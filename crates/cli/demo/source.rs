@@ -137,8 +137,8 @@ pub(super) fn from_file(wish: &Wish<'_>, path: &Path, rules: RowRules) -> Result
         ));
     }
     let any = wish.columns.is_empty() && wish.categorical.is_empty();
-    let person = own.iter().position(|name| rules.person.as_deref().is_some_and(|of| *name == normal(of)));
-    let person = person.map(|at| &header[at]);
+    let person = rules.person.as_deref().map(normal);
+    let person = own.iter().zip(&header).find(|(own, _)| person.as_deref() == Some(own)).map(|(_, name)| name);
     let clustered = |column: &&String| ![label.as_ref(), named.as_ref(), person].contains(&Some(*column));
     let wanted: Vec<String> = match any {
         true => header.iter().filter(clustered).cloned().collect(),
@@ -151,18 +151,8 @@ pub(super) fn from_file(wish: &Wish<'_>, path: &Path, rules: RowRules) -> Result
     let within = wanted.iter().map(range).collect();
     let Wish { clips, unusable, .. } = *wish;
     let person_key = rules.person.as_ref().map(|_| PersonKey::fresh()).transpose()?;
-    let by = label.clone();
-    let spec = TableSpec {
-        columns: wanted,
-        categorical,
-        label: by,
-        rules,
-        within,
-        clips,
-        unusable,
-        person_key,
-        ..TableSpec::default()
-    };
+    let how = TableSpec { rules, within, clips, unusable, person_key, ..TableSpec::default() };
+    let spec = TableSpec { columns: wanted, categorical, label: label.clone(), ..how };
     let mut table = table::read(path, &spec)?;
     let ones: usize = wish.categorical.iter().map(|of| of.categories.len()).sum();
     let all = table.columns.clone();

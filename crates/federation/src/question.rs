@@ -64,7 +64,7 @@ pub fn digest(batch: &Batch) -> Hash {
 pub fn too_many_rows(max_rows: u64) -> Failure {
     Failure::input(
         format!("this site has more rows than the {max_rows} that the plan allows one site (max_rows)"),
-        "check that the file holds the rows of this plan and no others; if it does, agree on a new plan whose max_rows is \
+        "check that the file holds the rows of this plan and no others (a description counts those that are left out, too); if it does, agree on a new plan whose max_rows is \
          what the largest site has, and no more",
     )
 }

@@ -84,14 +84,7 @@ pub fn load_rows(federation: &Federation, from: &RowsFrom) -> Result<Loaded, Fai
         None => read_rows(federation, from)?,
     };
     let most = federation.terms.max_rows;
-    if loaded.rows_asked(federation) > most {
-        let mut failure = too_many_rows(most);
-        if loaded.rows.rows() <= most {
-            failure.message += "; a description counts rows that are left out, too";
-        }
-        return Err(failure);
-    }
-    Ok(loaded)
+    if loaded.rows_asked(federation) > most { Err(too_many_rows(most)) } else { Ok(loaded) }
 }
 
 fn read_rows(federation: &Federation, from: &RowsFrom) -> Result<Loaded, Failure> {

@@ -129,19 +129,8 @@ pub fn reading_of(federation: &Federation, from: &RowsFrom) -> Result<Reading, F
 }
 
 /// The keys of `[rows]` that an option may say.
-const SAID: [&str; 11] = [
-    "person",
-    "rows_per_person",
-    "delimiter",
-    "decimal",
-    "multiline",
-    "filter",
-    "missing",
-    "missing_marks",
-    "columns",
-    "values",
-    "units",
-];
+const SAID: &str =
+    "delimiter, decimal, multiline, filter, missing, missing_marks, columns, values, units, person, rows_per_person";
 /// The one of them that is a list.
 const LIST: &str = "missing_marks";
 
@@ -151,8 +140,7 @@ const LIST: &str = "missing_marks";
 /// A [`Failure`] that names the key at fault.
 pub fn rules_said(rules: &RowRules, said: &[String]) -> Result<RowRules, Failure> {
     let wrong = |why: String| {
-        let next =
-            format!("the keys are {}: as under [rows] in site.toml, such as --rows missing=leave-out", SAID.join(", "));
+        let next = format!("the keys are {SAID}: as under [rows] in site.toml, such as --rows missing=leave-out");
         Failure::usage(format!("--rows {why}"), next)
     };
     let mut all = Table::try_from(rules).map_err(|why| wrong(why.to_string()))?;
@@ -163,7 +151,7 @@ pub fn rules_said(rules: &RowRules, said: &[String]) -> Result<RowRules, Failure
         let Some((key, value)) = split.map(|(key, value)| (key.trim(), value.trim())) else {
             return Err(wrong(format!("{one}: a value belongs behind it, KEY=VALUE")));
         };
-        if !SAID.contains(&key.split('.').next().unwrap_or(key)) {
+        if !SAID.split(", ").any(|known| key.split('.').next() == Some(known)) {
             return Err(wrong(format!("{key}: an option does not say this")));
         }
         if key != LIST && !once.insert(key) {

@@ -110,7 +110,7 @@ fn missing_values_are_counted_in_rows_that_are_left_out() {
     };
     assert!(load_rows(&plan(6), &from).is_ok());
     let refused = load_rows(&plan(5), &from).err().expect("no room");
-    assert!(refused.message.contains("counts rows that are left out, too"), "{refused}");
+    assert!(refused.advice.contains("counts those that are left out, too"), "{refused}");
 }
 
 /// Under noise rows in memory are left out as a file's are, and count as these where they lack a value; a word that no category is lacks none.

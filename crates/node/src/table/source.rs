@@ -159,10 +159,7 @@ impl<'a> Batches<'a> {
                 "the filter of site.toml leaves no row".into(),
                 "look at `filter` in site.toml: it names columns and values as the file has them",
             ),
-            _ => (
-                format!("every row is left out: {}", tally.left_out).into(),
-                "leave columns out that are empty, or fill them in",
-            ),
+            _ => (format!("every row is left out: {}", tally.left_out).into(), "fill empty columns in, or name others"),
         };
         Err(Fault::said(what, next).of(self.source.name()))
     }
