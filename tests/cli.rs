@@ -405,7 +405,7 @@ fn help_documents_the_exit_codes() {
     let w = Place::empty();
     assert!(w.ok("--help").contains("--help-all"));
     let help = w.ok("--help-all");
-    for line in ["0    done", "3    a file", "6    too few sites", "130  interrupted"] {
+    for line in ["0    done", "3    a file", "6    too few sites", "130  interrupted", "143  told to stop"] {
         assert!(help.contains(line), "{line}");
     }
     w.fails("bogus", 2, &["bogus", "next: the commands are demo, run, ", "see `veilsum --help`"]);

@@ -157,7 +157,7 @@ fn a_site_that_falls_comes_back_from_its_journal() {
     let p = Parties::new(&SIZES, &LONG);
     let patience = ["--phase-timeout", "6", "--grace", "1", "--join-timeout", "60", "--loss-wait", "100", "-v"];
     let (server, intermediary, mut clients) = start_all(&p, &patience, 1..=5);
-    let ends = [("-INT", 130), ("-TERM", 0)];
+    let ends = [("-INT", 130), ("-TERM", 143)];
     for (moment, (signal, code)) in [0, 5, 20, 60, 140, 300].into_iter().zip(ends.into_iter().cycle()) {
         clients[2].until("its link", LIMIT, |log| log.contains("connected to lead over "));
         std::thread::sleep(Duration::from_millis(moment));

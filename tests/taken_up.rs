@@ -19,7 +19,7 @@ fn a_coordinator_that_is_told_to_stop_takes_its_run_up() {
     let p = Parties::new(&SIZES, &LONG);
     let patience = ["--phase-timeout", "20", "--grace", "20", "--join-timeout", "60"];
     let (mut server, intermediary, clients) = start_all(&p, &patience, 1..=5);
-    for (signal, code) in [("-INT", 130), ("-TERM", 0)] {
+    for (signal, code) in [("-INT", 130), ("-TERM", 143)] {
         answered(&clients[0], 10);
         server.signal(signal);
         server.wait(LIMIT).expect(code);

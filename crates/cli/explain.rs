@@ -18,8 +18,8 @@ const SPECIFICATION: [&str; 3] = [
 ];
 
 /// Of each exit code: what it means, whose fault that is, and what to do.
-const EXITS: [(u8, &str, &str, &str); 12] = [
-    (0, "done, or told to stop (SIGTERM)", "nobody's", "nothing"),
+const EXITS: [(u8, &str, &str, &str); 13] = [
+    (0, "done; of a service also: told to stop (SIGTERM)", "nobody's", "nothing"),
     (Code::Internal as u8, "a defect of veilsum", "veilsum's", "please report it, with the log"),
     (
         Code::Usage as u8,
@@ -76,6 +76,12 @@ const EXITS: [(u8, &str, &str, &str); 12] = [
         "make room; nothing is lost",
     ),
     (Code::Interrupted as u8, "interrupted", "of whoever pressed the keys", "start the same command again"),
+    (
+        Code::Terminated as u8,
+        "told to stop (SIGTERM) before it was done",
+        "of whoever stopped it",
+        "start the same command again",
+    ),
 ];
 
 /// The exit codes, a line each, as `--help-all` has them.
@@ -111,7 +117,11 @@ impl Verb for ExplainArgs {
             (Some((code, means, whose, next)), _) => {
                 (format!("exit code {code}"), (*means).to_owned(), Some(*whose), *next)
             }
-            (None, Some(rule)) => (format!("rule {rule}"), text_of(rule), None, after_refusal(rule)),
+            (None, Some(rule)) => {
+                let refuses = ["POL-", "THR-", "JRN-"].iter().any(|of| rule.name().starts_with(of));
+                let next = if refuses { after_refusal(rule) } else { "do what the error says behind `next:`" };
+                (format!("rule {rule}"), text_of(rule), None, next)
+            }
             (None, None) => {
                 let what = format!("{asked}: neither an exit code nor a rule of the specification");
                 return Err(Failure::usage(what, "see all exit codes: veilsum explain"));
@@ -145,7 +155,9 @@ mod tests {
     #[test]
     fn every_code_has_a_page() {
         use Code::*;
-        for code in [Internal, Usage, Input, Network, Peer, Quorum, Policy, Denied, Early, Storage, Interrupted] {
+        for code in
+            [Internal, Usage, Input, Network, Peer, Quorum, Policy, Denied, Early, Storage, Interrupted, Terminated]
+        {
             assert!(EXITS.iter().any(|(known, ..)| *known == code as u8), "{code:?}");
         }
         for rule in Rule::ALL {

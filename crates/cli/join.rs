@@ -266,9 +266,9 @@ impl JoinArgs {
         let (site, file) = policy_of(None, Some(key))?;
         let from = site.rows_from(Some(data), file.as_deref(), Some(key))?;
         let dialect = Dialect { by_line: true, ..from.rules.dialect() };
-        table::read_header(&from.data, dialect, [])?;
+        table::open(&from.data, dialect)?;
         match columns_beside(&self.folder.join("roster.toml"))? {
-            Some(columns) => documents::look_at_columns(columns.of_plan(), false, &from)?.1.map_or(Ok(()), Err),
+            Some(columns) => documents::look_at_columns(columns.of_plan(), false, &from).map(drop),
             None => Ok(()),
         }
     }
@@ -292,11 +292,13 @@ impl JoinArgs {
         let (site, file) = policy_of(None, Some(key))?;
         if file.is_none() && data.as_os_str() != "-" {
             let at = std::path::absolute(data).unwrap_or_else(|_| data.clone());
-            let source = toml::Value::String(at.display().to_string());
+            let Some(source) = at.to_str().map(|at| toml::Value::String(at.to_owned())) else {
+                return Ok(format!("veilsum run --data {}", quoted(data)));
+            };
             let text = format!("# Where this site's rows are.\n[rows]\nsource = {source}\n");
             files::write_private(key.with_file_name("site.toml"), text.as_bytes(), Existing::Refuse)?;
             crate::tell!("site.toml says where the rows are");
-        } else if site.rows.source.is_none() {
+        } else if site.rows.source.as_deref().is_none_or(|source| key.with_file_name(source) != *data) {
             return Ok(format!("veilsum run --data {}", quoted(data)));
         }
         Ok("veilsum run".to_owned())

@@ -31,6 +31,21 @@ pub(crate) fn key_of(path: &Path, name: &str) -> Result<Identity, Failure> {
     Err(Failure::input(what, "choose another --folder"))
 }
 
+/// Enters what other folders spent for these people into an account that has spent nothing yet; said again, it changes nothing.
+fn spent_before(state: &Path, identity: &Arc<Identity>, key: &Path, spent: u64) -> Result<(), Failure> {
+    let (site, _) = policy_of(None, Some(key))?;
+    let mut ledger = Ledger::open(state, identity.clone(), Data::unread(&site.data), None)?;
+    let bound = ledger.account().bound();
+    if bound.before >= spent {
+        return Ok(());
+    }
+    if ledger.account().is_settled() {
+        let what = format!("the account in {} has been used, and counts what it spent by itself", state.display());
+        return Err(Failure::usage(what, "leave --spent out; it is for a new account"));
+    }
+    Ok(ledger.bind(Bound { before: spent, unit: site.policy.unit, ..bound })?)
+}
+
 /// The same of a site that joins, with the account that its folder has, or a new one that counts what was `spent` elsewhere: it goes on under a key that it does not know, because its operator joins from
 /// this folder ([LED-9]). Where there is none it begins, and the second value says so; but a site that took part before begins a new one only if its
 /// operator says so.
@@ -46,10 +61,6 @@ pub(crate) fn site_of(path: &Path, name: &str, anew: bool, spent: u64) -> Result
     if there && anew {
         let what = format!("the account in {} is there, and no other begins beside it", state.display());
         return Err(Failure::usage(what, "leave --new-account out"));
-    }
-    if there && spent > 0 {
-        let what = format!("the account in {} is there, and counts what it spent by itself", state.display());
-        return Err(Failure::usage(what, "leave --spent out; it is for a new account"));
     }
     let is_new = std::fs::symlink_metadata(path).is_err();
     let before = !is_new || path.with_file_name("roster.toml").exists() || Pinned::load(path)?.roster.is_some();
@@ -72,14 +83,11 @@ pub(crate) fn site_of(path: &Path, name: &str, anew: bool, spent: u64) -> Result
         // Whoever met the one before knows it by its secret, and would take this one for it, set back.
         let digests = if anew { Zeroizing::new(drawn()) } else { identity.digest_secret() };
         ledger::begin(&state, &digests)?;
-        if spent > 0 {
-            // Of whatever unit this site hides now: what was spent of rows is not what was spent of persons.
-            let (site, _) = policy_of(None, Some(path))?;
-            let bound = Bound { before: spent, unit: site.policy.unit, ..Bound::default() };
-            Ledger::open(&state, identity.clone(), Data::unread(&site.data), None)?.bind(bound)?;
-        }
     } else if Ledger::take_over(&state, identity.clone())? {
         crate::tell!("the account in {} goes on under a new key", state.display());
+    }
+    if spent > 0 {
+        spent_before(&state, &identity, path, spent)?;
     }
     if is_new {
         write_key(path, name, &identity, Existing::Refuse)?;

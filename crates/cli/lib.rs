@@ -260,14 +260,6 @@ impl<S: tracing::Subscriber> Layer<S> for NoUdp {
 }
 
 fn report(failure: &Failure, json: bool) -> u8 {
-    // Whoever told it to stop got what it wanted.
-    if failure.code == Code::Terminated {
-        if json && !verb::has_printed() {
-            let _ = writeln!(io::stdout(), "{}", json!({ "stopped": true, "next": failure.advice }));
-        }
-        tell!("stopped, as this process was told to; {}", failure.advice);
-        return 0;
-    }
     if json && (failure.code == Code::Early || verb::has_printed()) {
         // The document that was printed says so (`ended_early`, `error`); there is one.
     } else if json {

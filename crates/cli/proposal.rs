@@ -109,12 +109,22 @@ impl Judge {
         let account = ledger::look(&self.state, &self.identity.public())?;
         let verdict = judge(&federation.facts(), &site.policy, &account, None);
         if !matches!(verdict, Verdict::Yes(_)) {
-            return Ok(said(verdict));
+            let mut opinion = said(verdict.clone());
+            if let Verdict::No(No::Column(at)) = verdict
+                && let Some(name) = federation.work.headers().nth(at - 1)
+            {
+                opinion.words += &format!(": {name:?}");
+            }
+            return Ok(opinion);
         }
         documents::keep_policy(policy_of(self.own.policy.as_deref(), Some(&self.key))?.1.as_deref(), &self.key)?;
+        // Before rows are read, which may take long.
+        if let Some(opinion) = self.unreached(federation) {
+            return Ok(opinion);
+        }
         looking.reads();
         self.ready(federation, &site, &from)?;
-        Ok(self.unreached(federation).unwrap_or_else(|| said(verdict)))
+        Ok(said(verdict))
     }
 
     /// What this site says if it cannot reach the intermediary: a run would wait for it.

@@ -89,9 +89,13 @@ impl Line {
         self.answer == Some(PlanAnswer::Reading)
     }
 
-    /// Whether it may say something yet.
+    /// Whether it may say something else yet.
     fn is_open(&self) -> bool {
-        self.answer.is_none() || self.is_reading()
+        self.answer.is_none() || self.is_reading() || self.is_unreached()
+    }
+
+    fn is_unreached(&self) -> bool {
+        self.answer == Some(PlanAnswer::Unreached)
     }
 }
 
@@ -151,9 +155,10 @@ pub(crate) fn propose(args: &ProposeArgs, json: bool) -> Result<(), Failure> {
         lines.iter().filter(|line| such(line)).map(|line| line.party.clone()).collect()
     };
     let (absent, reading) = (named(&|line| line.answer.is_none()), named(&Line::is_reading));
+    let unreached = named(&Line::is_unreached);
     let refused = named(&|line| !line.is_open() && line.answer.as_ref().is_some_and(|answer| !answer.is_yes()));
     let for_good = |line: &Line| matches!(line.answer, Some(PlanAnswer::Refuses { .. } | PlanAnswer::Ran));
-    let all = refused.is_empty() && absent.is_empty() && reading.is_empty();
+    let all = refused.is_empty() && absent.is_empty() && reading.is_empty() && unreached.is_empty();
     value["begins"] = json!(args.start && all);
     if !all {
         if json {
@@ -161,14 +166,19 @@ pub(crate) fn propose(args: &ProposeArgs, json: bool) -> Result<(), Failure> {
         }
         crate::verb::print(json, &value, &shown)?;
         return Err(if refused.is_empty() {
-            let parts = [("not there", &absent), ("still reading their rows", &reading)];
+            let parts = [
+                ("not there", &absent),
+                ("still reading their rows", &reading),
+                ("cannot reach the intermediary", &unreached),
+            ];
             let parts = parts
                 .iter()
                 .filter(|(_, who)| !who.is_empty())
                 .map(|(what, who)| format!("{what}: {}", some_of(who, ", ")));
-            let next = match absent.is_empty() {
-                true => "propose again: what was read is not read again; or wait longer, with --wait",
-                false => "ask their operators to start `veilsum run`, and propose again",
+            let next = match (absent.is_empty(), unreached.is_empty()) {
+                (true, true) => "propose again: what was read is not read again; or wait longer, with --wait",
+                (true, false) => "look whether it runs, and ask these operators to try their way to it: veilsum check",
+                (false, _) => "ask their operators to start `veilsum run`, and propose again",
             };
             let what = format!("{}; nothing was begun", parts.collect::<Vec<_>>().join("; "));
             Failure::new(Code::Network, what, next)

@@ -9,7 +9,7 @@ pub(crate) mod standby;
 
 use veilsum_node::{
     documents::GuestList,
-    error::Failure,
+    error::{Code, Failure},
     report,
     role::{
         server,
@@ -52,7 +52,7 @@ impl Verb for RunArgs {
     fn run(&self, json: bool) -> Result<(), Failure> {
         if GuestList::within(&self.folder).exists() {
             self.fits(PartyId::Coordinator)?;
-            return serving::serve(self, json);
+            return well(serving::serve(self, json));
         }
         let id = self.role()?;
         self.fits(id)?;
@@ -60,6 +60,18 @@ impl Verb for RunArgs {
             let what = format!("{}: this coordinator has invited nobody from here", self.folder.display());
             return Err(Failure::usage(what, "found the federation here: veilsum federation create"));
         }
-        standby::stand_by(self, matches!(id, PartyId::Site(_)), json)
+        let ended = standby::stand_by(self, matches!(id, PartyId::Site(_)), json);
+        if self.once { ended } else { well(ended) }
+    }
+}
+
+/// A service that was told to stop has ended as it should.
+fn well(ended: Result<(), Failure>) -> Result<(), Failure> {
+    match ended {
+        Err(failure) if failure.code == Code::Terminated => {
+            crate::tell!("stopped, as this process was told to; {}", failure.advice);
+            Ok(())
+        }
+        ended => ended,
     }
 }

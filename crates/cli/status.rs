@@ -97,7 +97,9 @@ impl Verb for StatusArgs {
 impl StatusArgs {
     /// What the account in a site's folder has spent, and its cap; nothing of other parties.
     fn account(&self, folder: &Path) -> Option<(u64, u64)> {
-        let key = self.documents.key().ok()?;
+        // A state folder lies beside its key, unless somebody says otherwise.
+        let beside = || Some(folder.with_extension("")).filter(|key| key.is_file());
+        let key = self.documents.key().ok().or_else(beside)?;
         let (identity, _) = load_identity(&key).ok()?;
         let account = ledger::look(folder, &identity.public()).ok()?;
         let policy = policy_of(None, Some(&key)).ok()?.0.policy;

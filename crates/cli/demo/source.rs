@@ -229,7 +229,7 @@ pub(super) fn from_file(wish: &Wish<'_>, path: &Path, rules: RowRules) -> Result
         counted(rows.len(), "row"),
         counted(d - ones + wish.categorical.len(), "column"),
         sites.len(),
-        label.map_or_else(|| "rows dealt by iid".into(), |c| format!("one for every value of {c:?}"))
+        label.map_or_else(|| "each row goes to a site by chance".into(), |c| format!("one for every value of {c:?}"))
     );
     Ok(Source { sites, columns, categorical: wish.categorical.clone(), note })
 }

@@ -102,6 +102,7 @@ impl RunArgs {
             let config = member.standing_by((done.clone(), broken), last, door.clone())?;
             let Next { number, id, federation } = standby::run(&config).await?;
             let Some(federation) = federation else {
+                broken = None;
                 crate::tell!(
                     "run {number} begins without this party, which is not ready for its plan; once it is, start this command again"
                 );

@@ -7,7 +7,7 @@ use veilsum_proto::{message::Disclosure, standing::Answered, suite::Hash};
 use crate::{
     entry::{Answer, Entry, Event, Frame, Note, Place, Table, Talk, Totals},
     met::Met,
-    policy::Bound,
+    policy::{Bound, Unit},
 };
 
 /// What was given away.
@@ -176,9 +176,14 @@ impl Account {
         self.begun.contains_key(plan)
     }
 
-    /// Whether its unit is settled: by the first run that begins, or answer, or by what was spent before.
-    pub(crate) fn is_settled(&self) -> bool {
-        self.kind.is_some() || self.bound.before > 0
+    /// Whether its unit is settled: by the first run that begins, or answer.
+    pub fn is_settled(&self) -> bool {
+        self.kind.is_some()
+    }
+
+    /// What was spent before, if the account is of this unit from now on.
+    pub(crate) fn before_of(&self, unit: Unit) -> u64 {
+        self.bound.of_unit(unit).before
     }
 
     /// What was given away, also from other folders before.

@@ -330,7 +330,7 @@ impl Ledger {
         {
             let bound = self.account.bound();
             if bound.unit != policy.unit {
-                self.bind(Bound { unit: policy.unit, ..bound })?;
+                self.bind(bound.of_unit(policy.unit))?;
             }
             self.note(Note::Begun { plan: facts.plan, nano_rho: *price })?;
         }

@@ -40,6 +40,16 @@ pub enum Unit {
     Person(u64),
 }
 
+impl Unit {
+    /// Rows that come or go together at most.
+    fn rows(self) -> u64 {
+        match self {
+            Unit::Row => 1,
+            Unit::Person(rows) => rows.max(1),
+        }
+    }
+}
+
 impl fmt::Display for Unit {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
@@ -83,7 +93,7 @@ pub const DEFAULT_NANO_RHO: u64 = HONEST as u64 * 1_000_000_000;
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Bound {
-    /// Whose part is bounded; another unit than before only as long as no run has begun and nothing was spent.
+    /// Whose part is bounded; another unit than before only as long as no run has begun.
     pub unit: Unit,
     /// Sites that keep `nano_rho` together.
     pub honest: u16,
@@ -100,6 +110,12 @@ impl Default for Bound {
 }
 
 impl Bound {
+    /// The same for another unit: what was spent of units of fewer rows counts, of larger ones, the square of how many times as many they are.
+    pub(crate) fn of_unit(self, unit: Unit) -> Bound {
+        let times = unit.rows().div_ceil(self.unit.rows());
+        Bound { unit, before: self.before.saturating_mul(times.saturating_mul(times)), ..self }
+    }
+
     /// Of rows that nobody asked before, with this cap.
     pub fn of(cap: u64) -> Bound {
         Bound { unit: Unit::Row, honest: HONEST as u16, nano_rho: cap / HONEST as u64, before: 0 }

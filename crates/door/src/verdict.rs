@@ -159,9 +159,7 @@ pub enum No {
     #[error("the plan hides {plan}, and this site has {own} (rows_per_person in site.toml)")]
     Unit { plan: Unit, own: Unit },
     /// The account is for another unit since its first run.
-    #[error(
-        "this account is of {account} since its first run, or since something was spent, and site.toml says {policy} (person, rows_per_person)"
-    )]
+    #[error("this account is of {account} since its first run, and site.toml says {policy} (person, rows_per_person)")]
     OtherUnit { account: Unit, policy: Unit },
     /// The plan has room for fewer rows than the site may hold.
     #[error("the plan allows a site {plan} rows, and this site may hold {own} (max_rows)")]
@@ -314,7 +312,10 @@ pub(crate) fn fits(facts: &PlanFacts, policy: &Policy, account: &Account) -> Res
         let cap = policy.nano_rho.map_or(cap, |lower| lower.min(cap));
         return Ok(Yes { nano_rho: None, left: cap.saturating_sub(committed), runs: None });
     };
-    let left = check_account(cap_of(policy, account)?, committed, price.saturating_sub(before))?;
+    // Nothing more, unless the unit is another from the first run on.
+    let more = account.before_of(policy.unit) - account.bound().before;
+    let spends = price.saturating_sub(before).saturating_add(more);
+    let left = check_account(cap_of(policy, account)?, committed, spends)?;
     Ok(Yes { nano_rho: Some(price), left, runs: Some(u32::try_from(left / price.max(1)).unwrap_or(u32::MAX)) })
 }
 

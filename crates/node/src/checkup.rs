@@ -105,7 +105,7 @@ pub fn disk(folder: &Path) -> Finding {
     match tried {
         Ok(()) => Finding::pass(
             "disk",
-            format!("{} MiB could be written into {}{made}, and were removed", TRIED >> 20, there.display()),
+            format!("{} takes {} MiB{made}; they were removed again", there.display(), TRIED >> 20),
         ),
         Err(e) => Finding::fail(
             "disk",
@@ -230,7 +230,12 @@ pub async fn port(identity: &Identity, port: u16) -> Finding {
 /// # Errors
 /// What the system says.
 pub fn is_free(at: SocketAddr) -> io::Result<()> {
-    TcpListener::bind(at).and_then(|_| UdpSocket::bind(at)).map(drop)
+    use io::ErrorKind::{AddrInUse, AddrNotAvailable, PermissionDenied};
+    match TcpListener::bind(at).and_then(|_| UdpSocket::bind(at)) {
+        Err(e) if [AddrInUse, AddrNotAvailable, PermissionDenied].contains(&e.kind()) => Err(e),
+        // A machine without IPv6 listens otherwise.
+        _ => Ok(()),
+    }
 }
 
 // ---- The others -----------------------------------------------------------------------------------------------------

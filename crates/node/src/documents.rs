@@ -127,35 +127,42 @@ pub fn table_in_memory(federation: &Federation, values: &[f64]) -> Result<(Table
     Ok((table, missing))
 }
 
-/// Whether rows fit to columns for which there is no plan yet; with `within`, values out of these ranges are counted. Nothing is kept of them.
+/// Whether rows fit to columns for which there is no plan yet, as one with noise reads them. If an operator `typed` the columns, values out of
+/// their ranges and of none of their categories are counted. Nothing is kept of the rows.
 ///
 /// # Errors
 /// As [`load_rows`], but for single rows.
 pub fn look_at_columns(
     (numbers, categorical): (Vec<Column>, Vec<Categorical>),
-    within: bool,
+    typed: bool,
     from: &RowsFrom,
-) -> Result<(Tally, Option<Failure>), Failure> {
+) -> Result<Tally, Failure> {
     let spec = TableSpec {
         columns: numbers.iter().map(|column| column.name.clone()).collect(),
-        within: numbers.iter().filter(|_| within).map(|column| (column.lower, column.upper)).collect(),
+        within: numbers.iter().map(|column| (column.lower, column.upper)).collect(),
         clips: true,
         categorical,
         rules: from.rules.clone(),
         list: from.list.clone(),
+        total: true,
+        unusable: Unusable::LeftOut,
         ..TableSpec::default()
     };
+    let spec = if typed { spec } else { spec.without_ranges() };
     let (tally, fault) = table::look(&from.data, &spec)?;
-    Ok((tally, fault.map(Failure::from)))
+    let tally = if typed { tally } else { tally.without_ranges() };
+    fault.map_or(Ok(tally), |fault| Err(fault.into()))
 }
 
-/// What of a site's rows a plan reads, and what is wrong with rows that cannot be used. Nothing is kept of them.
+/// What of a site's rows a plan reads, and what is wrong with rows that cannot be used; under noise without what the plan's ranges and
+/// categories make of them ([NOI-8]). Nothing is kept of the rows.
 ///
 /// # Errors
 /// As [`load_rows`], but for single rows.
 pub fn look_at_rows(federation: &Federation, from: &RowsFrom) -> Result<(Tally, Option<Failure>), Failure> {
-    let (tally, fault) = table::look(&from.data, &spec_of(federation, from)?)?;
-    Ok((tally, fault.map(Failure::from)))
+    let (noisy, spec) = (federation.work.recipe.noise.is_some(), spec_of(federation, from)?);
+    let (tally, fault) = table::look(&from.data, &if noisy { spec.without_ranges() } else { spec })?;
+    Ok((if noisy { tally.without_ranges() } else { tally }, fault.map(Failure::from)))
 }
 
 /// Whether the rows are where they can be read more than once.

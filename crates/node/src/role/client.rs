@@ -28,14 +28,15 @@ use crate::{
 /// # Errors
 /// A [`Failure`] with its exit code.
 pub async fn run(config: ClientConfig) -> Result<ClientReport, Failure> {
-    // [NOI-8]: under noise a site whose rows cannot be used takes part like any other.
-    if config.rows.rows() == 0 && config.party.federation.work.recipe.noise.is_none() {
+    // [NOI-8]: under noise a site takes part whatever its rows are, and however many.
+    let exact = config.party.federation.work.recipe.noise.is_none();
+    if config.rows.rows() == 0 && exact {
         return Err(Failure::input(
             "this site has no rows",
             "a site without rows does not take part: leave it out of the roster",
         ));
     }
-    if config.rows.rows() > config.party.federation.terms.max_rows {
+    if config.rows.rows() > config.party.federation.terms.max_rows && exact {
         return Err(question::too_many_rows(config.party.federation.terms.max_rows));
     }
     config.party.tell(status::begins(&config.party, config.party.federation.whoami(&config.party.identity)?));

@@ -299,6 +299,9 @@ impl Columns {
         let row = RowOf(self, row);
         let long = |at: &&usize| matches!(row.cell(**at), Cell::Text(text) if text.len() > MAX_CELL);
         if let Some(at) = self.texts.iter().find(long) {
+            if wanted.total {
+                return table.spoil(place.0, super::records::TOO_LONG.of_row(place));
+            }
             return Err(Fault::CellTooLong(at + 1).of_row(place));
         }
         take(place, header, &row, wanted, table)

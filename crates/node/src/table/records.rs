@@ -19,7 +19,7 @@ const PARTNER: &str = "put its partner where the cell ends, or take the mark out
                        under [rows] in site.toml";
 
 /// What is wrong with a line that is past a limit, if it is read by itself.
-const TOO_LONG: Fault = Fault::Row("more than fits on a line", "look whether this line is one of rows");
+pub(super) const TOO_LONG: Fault = Fault::Row("more than fits on a line", "look whether this line is one of rows");
 
 /// How a text is split into cells.
 #[derive(Clone, Copy)]

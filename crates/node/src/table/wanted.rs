@@ -15,6 +15,7 @@ use super::{
     halt::Halt,
     limits::MAX_COLUMNS,
     person::{Cut, PersonKey},
+    row::OTHER,
     rules::{Condition, Meaning, Missing, RowRules, Unit, nearest},
 };
 use crate::plan::Categorical;
@@ -63,6 +64,17 @@ pub enum Unusable {
 }
 
 impl TableSpec {
+    /// The same, with room for every number and every category: what is counted then says nothing of a plan's ranges and lists.
+    pub fn without_ranges(mut self) -> TableSpec {
+        self.within.clear();
+        for names in &mut self.categorical {
+            if !names.categories.iter().any(|of| of == OTHER) {
+                names.categories.push(OTHER.into());
+            }
+        }
+        self
+    }
+
     /// How its texts are read: under noise every line by itself.
     pub(super) fn dialect(&self) -> Dialect {
         Dialect { by_line: self.total, ..self.rules.dialect() }

@@ -138,7 +138,6 @@ _BY_EXIT_CODE = {
         InterruptedRun,
     )
 }
-# Told to stop: a process of its own ends with 0.
 _BY_EXIT_CODE[143] = InterruptedRun
 
 
