@@ -55,8 +55,8 @@ pub(crate) struct Judge {
     pub own: Own,
     /// Folder of its ledger.
     pub state: PathBuf,
-    /// Whether it could not reach the intermediary when it looked last.
-    pub unreached: AtomicBool,
+    /// Whether it could not reach the intermediary when it tried last; nothing if it does not try.
+    pub unreached: Option<AtomicBool>,
 }
 
 /// How often a site tries again to reach an intermediary that it could not, in seconds.
@@ -74,7 +74,8 @@ impl Judge {
 
     /// The state of the files on which the answer rests.
     pub(crate) fn stamps(&self) -> Vec<String> {
-        let again = self.unreached.load(Ordering::Relaxed).then(|| (seconds_since_1970() / AGAIN).to_string());
+        let unreached = self.unreached.as_ref().is_some_and(|unreached| unreached.load(Ordering::Relaxed));
+        let again = unreached.then(|| (seconds_since_1970() / AGAIN).to_string());
         let rows = self.is_site.then(|| self.rows().map_or(String::new(), |(_, rows)| stamp_of_rows(&rows)));
         self.watched().iter().map(|file| stamp(file)).chain(rows).chain(again).collect()
     }
@@ -129,7 +130,7 @@ impl Judge {
 
     /// What this site says if it cannot reach the intermediary: a run would wait for it.
     fn unreached(&self, federation: &Federation) -> Option<Opinion> {
-        let peer = &federation.roster.intermediary;
+        let (peer, unreached) = (&federation.roster.intermediary, self.unreached.as_ref()?);
         // One of its own: that of the process may end meanwhile.
         let runtime = Builder::new_current_thread().enable_all().build().ok()?;
         let caller = Caller {
@@ -140,7 +141,7 @@ impl Judge {
             limit: REACH,
         };
         let found = runtime.block_on(checkup::unreached_by(&caller, peer));
-        self.unreached.store(found.is_some(), Ordering::Relaxed);
+        unreached.store(found.is_some(), Ordering::Relaxed);
         let found = found?;
         let words = format!("{} cannot be reached from here: {}\n  ({})", peer.name, found.says, found.next);
         Some(Opinion { answer: PlanAnswer::Unreached, words })
@@ -231,7 +232,7 @@ mod tests {
             is_site: true,
             own: Own { data: Some(data.clone()), ..Own::default() },
             state: folder.0.join("state"),
-            unreached: AtomicBool::new(false),
+            unreached: None,
         };
         ledger::begin(&judge.state, &[5; 32]).expect("an account");
         let roster = Roster::clone(&of(&works()[0].0, 64).roster);

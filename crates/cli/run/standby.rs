@@ -196,7 +196,7 @@ impl Member<'_> {
             is_site: self.is_site,
             own: self.args.own.clone(),
             state: self.args.state_for(&self.key, self.is_site)?,
-            unreached: AtomicBool::new(false),
+            unreached: Some(AtomicBool::new(false)),
         };
         let judge = Arc::new(judge);
         let (looked, watcher) = (judge.clone(), judge.clone());

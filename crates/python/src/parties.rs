@@ -226,7 +226,11 @@ impl Party {
         let made = py.detach(|| -> Result<Party, Failure> {
             let (config, mut tally) = embedded::site(options, rows)?;
             let read = Arc::new(OnceLock::new());
-            let tell = |tally: Option<Tally>, read: &OnceLock<Tally>| tally.map(|tally| read.set(tally));
+            let tell = |tally: Option<Tally>, read: &OnceLock<Tally>| {
+                if let Some(tally) = tally {
+                    let _ = read.set(tally);
+                }
+            };
             if config.party.federation.work.recipe.noise.is_none() {
                 tell(tally.take(), &read);
             }

@@ -261,8 +261,8 @@ pub(super) fn layout(
 /// The same, told from the header alone: no row has a say in how rows are read.
 fn by_header(sample: &[u8], name: &str, dialect: Dialect, stated: Option<Delimiter>) -> Result<Layout, TableError> {
     let said = stated.is_some();
-    let lines = sample.split(|byte| matches!(byte, b'\n' | b'\r')).filter(|line| !line.is_empty());
-    let header = lines.skip(usize::from(said)).next().unwrap_or_default();
+    let mut lines = sample.split(|byte| matches!(byte, b'\n' | b'\r')).filter(|line| !line.is_empty());
+    let header = lines.nth(usize::from(said)).unwrap_or_default();
     let of = |delimiter| Reading::of(delimiter, header, true, (name, dialect), false);
     let layout = |delimiter, reading: Option<Reading>| {
         let open = reading.is_some_and(|reading| reading.ends_open());

@@ -10,11 +10,9 @@ use super::{
     print::Print,
     source::Table,
     tally::Moved,
-    wanted::{Limit, Names, Numbers, Unusable, Wanted, list},
+    wanted::{Limit, Names, Numbers, OTHER, Unusable, Wanted, list},
 };
 
-/// The category that stands for all that are not listed, where a plan with noise lists it ([NOI-8]).
-pub(super) const OTHER: &str = "other";
 /// What to do about a word that a filter compares with a number.
 const FILTERED_BY_NUMBER: &str = "the filter of site.toml compares this column with a number: correct the cell, or say in missing_marks that this \
                                   word stands for a missing value";

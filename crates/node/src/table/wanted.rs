@@ -15,13 +15,15 @@ use super::{
     halt::Halt,
     limits::MAX_COLUMNS,
     person::{Cut, PersonKey},
-    row::OTHER,
     rules::{Condition, Meaning, Missing, RowRules, Unit, nearest},
 };
 use crate::plan::Categorical;
 
 /// Column names that an error lists before it says "and more".
 const SHOWN_COLUMNS: usize = 30;
+
+/// The category that stands for all that are not listed, where a plan with noise lists it ([NOI-8]).
+pub(super) const OTHER: &str = "other";
 
 /// Which columns of a file are wanted.
 #[derive(Clone, Debug, Default, PartialEq)]
