@@ -537,7 +537,8 @@ fn pol_8_the_first_entry_says_what_the_account_promises() {
     };
     let policy = Policy { unit: Unit::Person(3), ..Policy::default() };
     assert!(matches!(ledger.begin_run(&facts, &policy).unwrap(), Verdict::Yes(_)));
-    let of_persons = Bound { unit: Unit::Person(3), ..raised };
+    // What was spent of rows is nine times as much of persons of three.
+    let of_persons = Bound { unit: Unit::Person(3), before: 9 * 7, ..raised };
     assert_eq!(notes(ledger)[3..], [Note::Account(of_persons), Note::Begun { plan: PLAN, nano_rho: 5 }]);
 }
 

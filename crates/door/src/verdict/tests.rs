@@ -158,9 +158,16 @@ fn pol_8_a_question_is_within_price_and_cap() {
     assert_eq!(no(&noisy(40), Some(40), shared), Some(No::Price));
     // A round is answered once, whatever the journal says.
     for (slot, again) in [(0, None), (1, Some(No::Answered)), (2, Some(No::Answered))] {
-        let mut account = account(0);
-        answered(&mut account, (*at.0, Place { slot, ..PLACE }), answer(Some(1)));
-        assert_eq!(no(&noisy(40), Some(1), account), again, "after slot {slot}");
+        for ended in [false, true] {
+            let mut account = account(0);
+            noted(&mut account, Note::Begun { plan: PLAN, nano_rho: 40 });
+            answered(&mut account, (*at.0, Place { slot, ..PLACE }), answer(Some(1)));
+            if ended {
+                noted(&mut account, Note::Ended(PLAN));
+            }
+            let says = again.clone().or(ended.then_some(No::RunBefore));
+            assert_eq!(no(&noisy(40), Some(1), account), says, "after slot {slot}");
+        }
     }
     // Also once another run of the session has answered.
     let mut account = account(0);
