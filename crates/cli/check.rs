@@ -25,6 +25,7 @@ use veilsum_node::{
         ledger::{digests_of, look},
     },
     error::Failure,
+    role::status::{self, Status},
     table::{self, Dialect, Tally},
 };
 use veilsum_proto::{
@@ -37,7 +38,7 @@ use veilsum_proto::{
 use self::report::{InForce, Leaves, Report, Spent};
 use crate::{
     columns::{self, Wanted, parse_column},
-    party::{Own, block_on, key_beside, state_of},
+    party::{Own, block_on, key_beside, state_beside, state_of},
     rows::RowsSaid,
     verb::{self, Verb},
 };
@@ -394,7 +395,13 @@ impl Check<'_> {
         block_on(async {
             let mut found = Vec::new();
             if let Some(at) = own.and_then(|own| own.address.parse::<Address>().ok()) {
-                found.push(checkup::port(&identity, at.port()).await);
+                let state = self.key.map(|key| state_beside(key, self.args.own.state.as_ref()));
+                let runs =
+                    state.is_some_and(|state| status::ask::<Status>(&state).is_ok_and(|status| status.is_some()));
+                found.push(match runs {
+                    true => Finding::pass("port", format!("port {} is open: this party's own process runs", at.port())),
+                    false => checkup::port(&identity, at.port()).await,
+                });
             }
             let mut peers = checkup::dialled(roster, me).into_iter();
             let reach = async |peer: Option<&Member>| match peer {

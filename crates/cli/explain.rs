@@ -139,12 +139,9 @@ fn text_of(rule: Rule) -> String {
     let marker = format!("**[{rule}]**");
     let behind = SPECIFICATION.iter().find_map(|part| part.split_once(&*marker)).map_or("", |(_, behind)| behind);
     let end = ["\n\n**[", "\n#", "\n```"].iter().filter_map(|end| behind.find(end)).min().unwrap_or(behind.len());
-    let points: Vec<String> = behind[..end]
-        .split("\n\n")
-        .flat_map(|part| part.split("\n* "))
-        .map(|part| part.split_whitespace().collect::<Vec<_>>().join(" "))
-        .collect();
-    points.join("\n")
+    let text = behind[..end].replace("\n* ", "\n\n* ");
+    let points = text.split("\n\n").map(|part| part.split_whitespace().collect::<Vec<_>>().join(" "));
+    points.filter(|point| !point.is_empty()).collect::<Vec<_>>().join("\n")
 }
 
 #[cfg(test)]

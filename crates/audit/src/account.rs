@@ -10,7 +10,7 @@ use anyhow::{Context as _, Result};
 use rayon::prelude::*;
 use veilsum_cluster::{
     Batch, Centres, Domain, OutOfBox, Prepared, Query, Rows, Scaling,
-    privacy::{Extent, HONEST, Levels, Noise},
+    privacy::{Extent, HONEST, Levels, Noise, Unit},
     query::{Shifts, Stage},
 };
 use veilsum_node::question::{Layout, Question, ScaledBlock, SumBounds, Terms, contribute};
@@ -61,13 +61,20 @@ impl Honest {
     /// # Errors
     /// Where there are no rows, or they lie outside the box.
     pub fn new(rows: &[Vec<f64>]) -> Result<Honest> {
-        let columns = rows.first().context("no rows")?.len();
+        let part = |site: usize| rows.iter().skip(site).step_by(HONEST).cloned().collect();
+        Honest::of(&(0..HONEST).map(part).collect::<Vec<_>>())
+    }
+
+    /// Sites with these rows (n x d each).
+    ///
+    /// # Errors
+    /// As [`Honest::new`].
+    pub fn of(parts: &[Vec<Vec<f64>>]) -> Result<Honest> {
+        let columns = parts.iter().flatten().next().context("no rows")?.len();
         let domain = domain(columns)?;
-        let part = |site: usize| {
-            let own: Vec<f64> = rows.iter().skip(site).step_by(HONEST).flatten().copied().collect();
-            Ok(Prepared::new(&Rows::new(own, columns)?, &domain, OutOfBox::Clip)?)
-        };
-        Ok(Honest { parts: (0..HONEST).map(part).collect::<Result<_>>()?, domain })
+        let part =
+            |own: &Vec<Vec<f64>>| Ok(Prepared::new(&Rows::new(own.concat(), columns)?, &domain, OutOfBox::Clip)?);
+        Ok(Honest { parts: parts.iter().map(part).collect::<Result<_>>()?, domain })
     }
 
     /// The total of a question: exact where nothing is spent (`rho` is none), else with the noise for which the account is charged
@@ -77,7 +84,7 @@ impl Honest {
     /// Where the question is none that the plan can ask.
     pub fn total(&self, query: &Query, rho: Option<f64>, draw: &[u64]) -> Result<Vec<f64>> {
         let asked = asked(query.clone());
-        let release = Release::new(&asked, &self.domain, rho)?;
+        let release = Release::new(&asked, &self.domain, rho, Unit::Record)?;
         self.added(&asked, &[&release; HONEST], draw)
     }
 
@@ -108,8 +115,8 @@ struct Release {
 }
 
 impl Release {
-    /// Exact, or that of a plan whose only question this is and which spends `rho`, as an adversary chooses it.
-    fn new(asked: &Question, domain: &Domain, rho: Option<f64>) -> Result<Release> {
+    /// Exact, or that of a plan whose only question this is and which spends `rho` to hide such a unit, as an adversary chooses it.
+    fn new(asked: &Question, domain: &Domain, rho: Option<f64>, unit: Unit) -> Result<Release> {
         let plain = SumBounds::new(HONEST + 1, MAX_ROWS);
         let Some(rho) = rho else {
             return Ok(Release { form: plain, layout: asked.layout(domain, &plain)?, deviations: Vec::new() });
@@ -118,6 +125,7 @@ impl Release {
         let preparing = at(&[Stage::Preparing]);
         let (seeding, judging) = (at(&[Stage::Seeding]), at(&[Stage::Validating]));
         let noise = Noise {
+            unit,
             retries: 0,
             seeding_share: f64::from(seeding),
             standardising_share: f64::from(preparing),
@@ -175,11 +183,11 @@ struct Ratio<'a> {
 }
 
 impl<'a> Ratio<'a> {
-    fn new(without: &Honest, with: &Honest, asked: &'a Question, rho: f64) -> Result<Ratio<'a>> {
-        let exact = Release::new(asked, &without.domain, None)?;
+    fn new(without: &Honest, with: &Honest, asked: &'a Question, (rho, unit): (f64, Unit)) -> Result<Ratio<'a>> {
+        let exact = Release::new(asked, &without.domain, None, unit)?;
         let [a, b] = [without, with].map(|of| of.added(asked, &[&exact; HONEST], &[]));
         let (a, b) = (a?, b?);
-        let release = Release::new(asked, &without.domain, Some(rho))?;
+        let release = Release::new(asked, &without.domain, Some(rho), unit)?;
         let deviations = release.deviations();
         let along: Vec<f64> = a.iter().zip(&b).zip(&deviations).map(|((a, b), s)| (b - a) / (s * s)).collect();
         let shift = a.iter().zip(&b).zip(&along).map(|((a, b), v)| (b - a) * v).sum();
@@ -193,7 +201,7 @@ impl<'a> Ratio<'a> {
     }
 }
 
-/// The measured and the stated rho of a question for the row that `with` has and `without` has not, from `draws` totals: (shift of
+/// The measured and the stated rho of a question for the row, or the person, that `with` has and `without` has not, from `draws` totals: (shift of
 /// the mean)² / (2 variance) along the direction in which the row shows most. With `halved`, the first site adds half its share.
 ///
 /// # Errors
@@ -202,14 +210,14 @@ pub fn measured(
     without: &Honest,
     with: &Honest,
     asked: &Question,
-    rho: f64,
+    (rho, unit): (f64, Unit),
     draws: u64,
     seed: u64,
     halved: bool,
 ) -> Result<(f64, f64)> {
-    let ratio = Ratio::new(without, with, asked, rho)?;
+    let ratio = Ratio::new(without, with, asked, (rho, unit))?;
     // A share for four times the rho is half as large.
-    let first = Release::new(asked, &without.domain, Some(if halved { 4.0 * rho } else { rho }))?;
+    let first = Release::new(asked, &without.domain, Some(if halved { 4.0 * rho } else { rho }), unit)?;
     let score = |draw: u64| ratio.score(without, &first, &[seed, draw]);
     let scores: Vec<f64> = (0..draws).into_par_iter().map(score).collect::<Result<_>>()?;
     let n = draws as f64;

@@ -6,6 +6,7 @@
 use anyhow::Result;
 use veilsum_cluster::{
     Centres, Query,
+    privacy::Unit,
     query::{Bracket, Histogram, Margins, Moments},
 };
 use veilsum_node::question::Question;
@@ -28,6 +29,8 @@ pub const ATTACK: Attack = Attack {
 };
 /// Draws of a measurement: its standard deviation is then sqrt(2 / draws) of it, 0.7 %.
 const DRAWS: usize = 40_000;
+/// Rows of a person.
+const PERSON: u64 = 5;
 /// A measured rho may be off by this much of the stated one, its interval of 95 % included.
 const OFF: f64 = 0.05;
 
@@ -55,17 +58,21 @@ fn run(&Context { seed, quick, .. }: &Context) -> Result<Found> {
     let draws = account::times(quick, DRAWS) as u64;
     let interval = 1.96 * (2.0 / draws as f64).sqrt();
     let (mut measures, mut details, mut low) = (Vec::new(), Vec::new(), Vec::new());
-    // One row for each site that stays, and the canary as the first site's second.
-    let rest = [vec![-EDGE; 2], vec![-EDGE; 2]];
-    let without = Honest::new(&rest)?;
-    let with = Honest::new(&[rest.to_vec(), vec![vec![EDGE; 2]]].concat())?;
-    for (draws_of, (family, question)) in (0..).zip(canaries()?) {
+    // One row for each site that stays, and the canary, a row or a person of five, at the first site.
+    let rest = [vec![vec![-EDGE; 2]], vec![vec![-EDGE; 2]]];
+    let without = Honest::of(&rest)?;
+    let canary = |rows: usize| Honest::of(&[[rest[0].clone(), vec![vec![EDGE; 2]; rows]].concat(), rest[1].clone()]);
+    let units =
+        [("a row", Unit::Record, canary(1)?), ("a person", Unit::Person { rows: PERSON }, canary(PERSON as usize)?)];
+    let asked: Vec<_> =
+        canaries()?.into_iter().flat_map(|of| units.iter().map(move |unit| (of.clone(), unit))).collect();
+    for (draws_of, ((family, question), (whose, unit, with))) in (0..).zip(asked) {
         let seed = seed.wrapping_add(draws_of);
         for rho in account::ACCOUNTS {
-            let (found, stated) = measured(&without, &with, &question, rho, draws, seed, false)?;
-            let (lazy, _) = measured(&without, &with, &question, rho, draws.div_ceil(4), seed, true)?;
+            let (found, stated) = measured(&without, with, &question, (rho, *unit), draws, seed, false)?;
+            let (lazy, _) = measured(&without, with, &question, (rho, *unit), draws.div_ceil(4), seed, true)?;
             measures.push(Measure::new(
-                format!("{family}: measured rho of the stated {rho}; control: a halved share"),
+                format!("{family}, {whose}: measured rho of the stated {rho}; control: a halved share"),
                 lazy / rho,
                 Limit::AtLeast(1.0 + OFF),
                 found / rho,

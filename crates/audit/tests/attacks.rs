@@ -7,6 +7,7 @@ use veilsum_audit::{
     scene::Scene,
     sweep_records, table, view,
 };
+use veilsum_cluster::privacy::Unit;
 
 const SEED: u64 = 7;
 
@@ -57,8 +58,9 @@ fn noise_that_is_too_small_is_found_out() {
     let rest = vec![vec![-1.0, -1.0]; 2];
     let (without, with) = (Honest::new(&rest).unwrap(), Honest::new(&[rest, vec![vec![1.0, 1.0]]].concat()).unwrap());
     let query = sums(&[vec![1.0, 1.0], vec![-1.0, -1.0]], Some(2.0)).unwrap();
-    let (found, stated) = measured(&without, &with, &asked(query.clone()), 1.0, 10_000, SEED, false).unwrap();
+    let (found, stated) =
+        measured(&without, &with, &asked(query.clone()), (1.0, Unit::Record), 10_000, SEED, false).unwrap();
     assert!((found / stated - 1.0).abs() < 0.05, "{found} {stated}");
-    let (found, stated) = measured(&without, &with, &asked(query), 1.0, 10_000, SEED, true).unwrap();
+    let (found, stated) = measured(&without, &with, &asked(query), (1.0, Unit::Record), 10_000, SEED, true).unwrap();
     assert!(found / stated > 1.3, "a halved share: {found} {stated}");
 }

@@ -219,7 +219,7 @@ pub async fn port(identity: &Identity, port: u16) -> Finding {
         Err(CarrierError::Bind { kind, source, .. }) if source.kind() == io::ErrorKind::AddrInUse => Finding::warn(
             "port",
             format!("port {port} of this machine is taken for {kind}"),
-            "if this party's own process runs, it is that one; otherwise end the other program, or make the card again with another port",
+            "if this party's own process runs, it is that one; otherwise end the other program, or listen on another one: --listen",
         ),
         Err(e) => Finding::fail("port", e.into()),
     }

@@ -23,7 +23,7 @@
 //! # How to read this crate
 //!
 //! 1. [`files`], [`table`], [`clock`], [`random`]: files, rows, the time, randomness.
-//! 2. [`documents`]: key, card, roster, plan, policy and model as text files.
+//! 2. [`documents`]: key, invitation, roster, plan, policy and model as text files.
 //! 3. [`egress`], [`carrier`], [`store`]: what may leave; QUIC links; journal, ledger and transcript.
 //! 4. [`signing`], [`report`], [`recompute`]: what a run leaves behind.
 //! 5. [`role`]: site, coordinator and intermediary as programs over links.

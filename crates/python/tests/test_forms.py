@@ -328,3 +328,13 @@ def test_streams_of_old_and_whole_numbers_of_many_bits(tmp_path):
     pl.DataFrame({"x": [1.0], "n": pl.Series([1], dtype=pl.Int128)}).write_ipc(tmp_path / "wide")
     with pytest.raises(InputError, match='"n" has whole numbers of more than 64 bits'):
         questions.of_file(federation, question, tmp_path / "wide")
+
+
+def test_noi_8_no_cell_refuses_a_table_under_noise():
+    """[NOI-8]: what is no number or no word makes its own row count for nothing, and no other."""
+    rows = {
+        "x": np.array([1, "abc", 10**400, b"z", None, 2], object),
+        "c": np.array(["a", "a", "a", "a", "a", ["a"]], object),
+    }
+    table = of_plan(rows, ["x"], [("c", ["a", "other"])], finite=False, noise=True)
+    assert np.isfinite(table).all(axis=1).tolist() == [True, False, False, False, False, False]

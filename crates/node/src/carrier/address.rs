@@ -1,4 +1,4 @@
-//! Where a party is dialled: a host and a port, as its card says them. A name is looked up anew at every attempt.
+//! Where a party is dialled: a host and a port, as the roster says them. A name is looked up anew at every attempt.
 
 use std::{
     fmt, io,

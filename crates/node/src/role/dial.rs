@@ -282,6 +282,6 @@ pub fn aborted(who: &str, aborted: &Aborted) -> Failure {
     Failure::new(
         code,
         format!("{who} ended the run: {}", clean(&aborted.why)),
-        "see its message; nothing of this site was revealed beyond the totals of the rounds before",
+        "see its message; nothing was revealed beyond the totals of the rounds before",
     )
 }

@@ -123,17 +123,27 @@ def _number(value: Any) -> float:
     return float(value)
 
 
-def _numbers(column: _arrow.Column) -> np.ndarray | _arrow.Unread:
-    """float64, NaN where there is nothing."""
+def _any_number(value: Any) -> float:
+    """Infinity for what is no number: under noise such a row counts for nothing, and decides nothing."""
+    try:
+        return _number(value)
+    except (TypeError, ValueError, OverflowError):
+        return np.inf
+
+
+def _numbers(column: _arrow.Column, noise: bool = False) -> np.ndarray | _arrow.Unread:
+    """float64, NaN where there is nothing; under noise infinity where something else stands than a number."""
     if isinstance(column, _arrow.Unread):
         return column
     if column.dtype.kind in "biuf":
         return column.astype(np.float64)
     if column.dtype.kind in _FORMATS:
         return _arrow.Unread.of(_FORMATS[column.dtype.kind])
+    if noise:
+        return np.array([_any_number(value) for value in column], np.float64)
     try:
         return np.array([_number(value) for value in column], np.float64)
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, OverflowError):
         return _unread(column)
 
 
@@ -156,6 +166,9 @@ def _coded(column: _arrow.Column, categories: list[str], name: str, refuse: bool
     # The name of a number in single precision has its fewest digits.
     narrow = column.dtype.kind == "f" and column.dtype.itemsize < 8
     values = [None if _is_nothing(value) else float(str(value)) if narrow else value for value in (column if narrow else column.tolist())]
+    if noise:
+        # Of what has no name nobody is told: such a row counts for nothing.
+        values = [value if isinstance(value, (str, bool, int, float)) else None for value in values]
     try:
         places = np.array(_core.coded(values, categories, other), np.intp)
     except TypeError:
@@ -223,7 +236,7 @@ def of_plan(
         raise InputError(f"the table has no column {', '.join(map(repr, lacking))}", "rename its columns as the plan has them")
     parts = []
     for name in columns:
-        numbers = _numbers(named[_core.normal(name)])
+        numbers = _numbers(named[_core.normal(name)], noise)
         if isinstance(numbers, _arrow.Unread):
             raise InputError(f"column {name!r} holds no numbers: {numbers.why}", numbers.next_step)
         parts.append(numbers[:, None])
