@@ -257,32 +257,34 @@ impl Made {
 
 impl JoinArgs {
     /// Whether the rows are where they are said to be, under a header that the site's settings fit; with `columns.toml` also whether they fit
-    /// to that.
+    /// to that. Tells whether there was one to fit to.
     ///
     /// # Errors
     /// A [`Failure`] that says what to mend.
-    fn look(&self, key: &Path) -> Result<(), Failure> {
-        let Some(data) = self.data.as_deref().filter(|data| data.as_os_str() != "-") else { return Ok(()) };
+    fn look(&self, key: &Path) -> Result<bool, Failure> {
+        let Some(data) = self.data.as_deref().filter(|data| data.as_os_str() != "-") else { return Ok(false) };
         let (site, file) = policy_of(None, Some(key))?;
         let from = site.rows_from(Some(data), file.as_deref(), Some(key))?;
         let dialect = Dialect { by_line: true, ..from.rules.dialect() };
         table::open(&from.data, dialect)?;
         match columns_beside(&self.folder.join("roster.toml"))? {
-            Some(columns) => documents::look_at_columns(columns.of_plan(), false, &from).map(drop),
-            None => Ok(()),
+            Some(columns) => documents::look_at_columns(columns.of_plan(), false, &from).map(|_| true),
+            None => Ok(false),
         }
     }
 
     /// Says whether the rows fit to the columns that came with the roster. The operator may mend them while this site stands by.
     fn rows_fit(&self, key: &Path) {
-        match (&self.data, self.look(key)) {
-            (Some(data), Ok(())) => {
-                crate::tell!("{} has the columns that the federation wants", data.display());
-            }
-            (Some(_), Err(failure)) => {
+        let Some(data) = self.data.as_deref().filter(|data| data.as_os_str() != "-") else {
+            crate::tell!("look whether your rows fit: veilsum check --data ROWS.csv");
+            return;
+        };
+        match self.look(key) {
+            Ok(true) => crate::tell!("{} has the columns that the federation wants", data.display()),
+            Ok(false) => crate::tell!("{} can be read; no columns came with the roster", data.display()),
+            Err(failure) => {
                 crate::tell!("the rows do not fit yet: {}\nnext: {}", failure.message, failure.advice);
             }
-            (None, _) => crate::tell!("look whether your rows fit: veilsum check --data ROWS.csv"),
         }
     }
 

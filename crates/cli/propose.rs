@@ -102,7 +102,7 @@ impl Line {
 /// Runs `veilsum plan propose` ([PRO-1], [PRO-4]).
 ///
 /// # Errors
-/// A [`Failure`]; with code 7 where somebody would not answer, with 4 where somebody is not there.
+/// A [`Failure`]; with code 7 if somebody would not answer, with 4 if somebody is not there, or cannot be reached.
 pub(crate) fn propose(args: &ProposeArgs, json: bool) -> Result<(), Failure> {
     let federation = documents::load_federation(args.folder.join("roster.toml"), args.folder.join("plan.toml"))?;
     let list = GuestList::load(&args.folder)?;

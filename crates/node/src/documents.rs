@@ -145,7 +145,6 @@ pub fn look_at_columns(
         rules: from.rules.clone(),
         list: from.list.clone(),
         total: true,
-        unusable: Unusable::LeftOut,
         ..TableSpec::default()
     };
     let spec = if typed { spec } else { spec.without_ranges() };
