@@ -35,7 +35,7 @@ use veilsum_node::{
     role::progress::Watcher,
     signed,
     signing::Writer,
-    table::{RowRules, Unusable},
+    table::RowRules,
 };
 
 /// Run a whole federation on this machine, on generated or given rows
@@ -168,7 +168,7 @@ impl DemoArgs {
             sites: self.sites.or(usual_sites),
             seed: self.what.seed,
             clips,
-            unusable: if noisy { Unusable::LeftOut } else { Unusable::Refused },
+            noisy,
         };
         match &self.data {
             Some(path) => source::from_file(&wish, path, self.rules()?).map_err(RowsSaid::of_option),

@@ -12,7 +12,7 @@ use veilsum_node::{
     loopback::LoopbackSite,
     plan::{Categorical, Column, Scaling},
     split,
-    table::{self, PersonKey, RowRules, Table, TableSpec, Unusable, spelling::normal},
+    table::{self, Dialect, PersonKey, RowRules, Table, TableSpec, spelling::normal},
 };
 
 use crate::columns::Wanted;
@@ -55,7 +55,8 @@ pub(super) struct Wish<'a> {
     pub seed: Option<u64>,
     /// Whether a number out of its range is moved to its edge, and not refused.
     pub clips: bool,
-    pub unusable: Unusable,
+    /// Whether the file is read as a site reads it for a plan with noise ([NOI-8]).
+    pub noisy: bool,
 }
 
 impl Wish<'_> {
@@ -109,7 +110,7 @@ pub(super) fn from_file(wish: &Wish<'_>, path: &Path, rules: RowRules) -> Result
     let asked = wish.columns.iter().map(Wanted::name);
     let asked = asked.map(|name| rules.columns.get(name).map_or(name, String::as_str));
     let asked = asked.chain(rules.columns.values().map(String::as_str));
-    let own = table::read_header(path, rules.dialect(), asked)?;
+    let own = table::read_header(path, Dialect { by_line: wish.noisy, ..rules.dialect() }, asked)?;
     let header = table::known_as(&path.display().to_string(), &own, &rules)?;
     let named = header.last().filter(|last| *last == "label").cloned();
     let label = match wish.split {
@@ -149,11 +150,15 @@ pub(super) fn from_file(wish: &Wish<'_>, path: &Path, rules: RowRules) -> Result
         wish.ranged(name).map_or((f64::NEG_INFINITY, f64::INFINITY), |column| (column.lower, column.upper))
     };
     let within = wanted.iter().map(range).collect();
-    let Wish { clips, unusable, .. } = *wish;
+    let Wish { clips, noisy: total, .. } = *wish;
     let person_key = rules.person.as_ref().map(|_| PersonKey::fresh()).transpose()?;
-    let how = TableSpec { rules, within, clips, unusable, person_key, ..TableSpec::default() };
+    let how = TableSpec { rules, within, clips, total, person_key, ..TableSpec::default() };
     let spec = TableSpec { columns: wanted, categorical, label: label.clone(), ..how };
     let mut table = table::read(path, &spec)?;
+    if table.rows == 0 {
+        let what = format!("{}: no row can be used: {}", path.display(), table.tally().left_out);
+        return Err(Failure::input(what, "correct the file, or name other columns with --column"));
+    }
     let ones: usize = wish.categorical.iter().map(|of| of.categories.len()).sum();
     let all = table.columns.clone();
     let constant = if any { leave_out_constant(&mut table, ones) } else { Vec::new() };
