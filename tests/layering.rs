@@ -153,9 +153,9 @@ fn only_the_federation_names_both_the_protocol_and_the_mathematics() {
     }
 }
 
-/// [LED-10]: what leaves a process is of one type; each way to make it has one place, and no other module opens a socket.
+/// [LED-4]: what leaves a process is of one type; each way to make it has one place, and no other module opens a socket.
 #[test]
-fn led_10_one_type_leaves_and_each_way_to_make_it_has_one_place() {
+fn led_4_one_type_leaves_and_each_way_to_make_it_has_one_place() {
     let ways: [(&str, &[&str]); 8] = [
         ("Egress::control", &["crates/node/src/role/dial.rs"]),
         ("Egress::of_the_lobby", &["crates/node/src/role/lobby_frames.rs"]),

@@ -1,4 +1,4 @@
-//! What leaves a process: the one type that links take ([LED-10]). A frame of a site is of a kind in which its rows have no part, or its
+//! What leaves a process: the one type that links take ([LED-4]). A frame of a site is of a kind in which its rows have no part, or its
 //! ledger has an entry of it; there is no third way to make one.
 
 use std::sync::Arc;

@@ -88,7 +88,7 @@ rules! {
     "11": Pol1 "POL-1", Pol2 "POL-2", Pol3 "POL-3", Pol4 "POL-4", Pol8 "POL-8", Pol9 "POL-9",
         Pol10 "POL-10";
     "11.2": Led1 "LED-1", Led2 "LED-2", Led3 "LED-3", Led4 "LED-4", Led5 "LED-5", Led6 "LED-6",
-        Led7 "LED-7", Led9 "LED-9", Led10 "LED-10", Led11 "LED-11";
+        Led7 "LED-7", Led9 "LED-9", Led11 "LED-11";
     "13": App1 "APP-1", App9 "APP-9", App2 "APP-2", App3 "APP-3", App4 "APP-4", App5 "APP-5",
         App6 "APP-6", App8 "APP-8";
     "13.2": Qry1 "QRY-1", Qry2 "QRY-2";

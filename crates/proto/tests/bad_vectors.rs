@@ -43,7 +43,6 @@ What a party does by itself or leaves undone, and in which order: the frame that
     UNM-1 crates/proto/tests/which_sites.rs unm_1_the_intermediary_shows_a_certificate_in_every_round
     LED-4 crates/door/src/ledger/tests.rs a_disk_that_fails_lets_nothing_leave
     LED-7 crates/door/src/ledger/tests.rs led_7_a_promise_is_for_one_frame
-    LED-10 tests/layering.rs led_10_one_type_leaves_and_each_way_to_make_it_has_one_place
     JRN-1 crates/proto/tests/known_attacks/cohorts_and_shares.rs jrn_1_a_site_set_back_answers_twice
     JRN-3 crates/proto/tests/forward_secrecy.rs jrn_3_a_restart_sends_the_same_bytes_or_none_were_sent
     JRN-4 crates/proto/tests/known_attacks/outsiders_and_floors.rs jrn_4_drift_and_memory_over_hundreds_of_rounds

@@ -26,7 +26,7 @@ impl SiteSession {
         Place { deck, slot, cohort: cohort_digest(&self.config.party.federation.roster, cohort) }
     }
 
-    /// A frame that may leave ([LED-10]): everything that it rests on is on disk when this returns: the journal that protects it, the question that it answers,
+    /// A frame that may leave ([LED-4]): everything that it rests on is on disk when this returns: the journal that protects it, the question that it answers,
     /// and its entry in the ledger, without which nothing leaves ([JRN-1], [LED-4]).
     ///
     /// It goes there in steps, each of which takes as long as its longest wait: the question, and under other names the new journal and the
