@@ -70,6 +70,8 @@ pub(crate) struct Founded {
     pub(crate) hub: Organisation,
     port: u16,
     pub(crate) lines: Vec<(String, String)>,
+    /// Its screen.
+    pub(crate) told: String,
 }
 
 impl Founded {
@@ -85,7 +87,7 @@ impl Founded {
         });
         let lines: Vec<_> = lines.collect();
         assert_eq!(lines.len(), 4, "{}", told.stdout);
-        Founded { hub, port, lines }
+        Founded { hub, port, lines, told: told.stdout }
     }
 
     /// Where it serves.

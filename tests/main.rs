@@ -37,6 +37,7 @@ mod one_run;
 mod opening;
 mod packaging;
 mod papers;
+mod printed;
 mod privacy_report;
 mod processes;
 mod question_vectors;

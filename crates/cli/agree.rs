@@ -3,7 +3,7 @@
 
 use std::{
     io::{self, BufRead, Write},
-    path::PathBuf,
+    path::{Path, PathBuf},
     sync::Arc,
 };
 
@@ -18,7 +18,7 @@ use veilsum_node::{
     door::{Account, Bound, Data, Ledger, Needs, Table, Verdict, cap_of, judge, ledger, needs, rho_text},
     dp::{self, Privacy},
     error::Failure,
-    files,
+    files::{self, quoted},
 };
 use veilsum_proto::roster::PartyId;
 
@@ -26,6 +26,7 @@ use crate::{
     party::{Own, accept, key_beside, own_identity, state_of},
     plan::to_text,
     roster::{few, to_json},
+    run::standby::alone,
     terminal::{ask, somebody_is_there, typed},
     verb::Verb,
     verify::{document, is_roster},
@@ -82,7 +83,7 @@ impl AgreeArgs {
         let key = key_beside(self.own.key.as_ref(), &self.file)?;
         let (identity, _) = load_identity(&key)?;
         let offered = Offered { file: &self.file, roster: &roster, key: &key, identity: &identity };
-        offered.whoami()?;
+        let who = offered.whoami()?;
         let (changes, meaning) = match offered.standing()? {
             Standing::Changed(from) => (Changes::between(&from, &roster).0, Changes::meaning(&from, &roster)),
             Standing::New | Standing::Agreed => (Vec::new(), Vec::new()),
@@ -107,7 +108,21 @@ impl AgreeArgs {
             fingerprint_line(&roster),
             few(&roster, &self.file)
         );
-        crate::verb::print(json, &value, &text)
+        let next = if who == PartyId::Coordinator { None } else { self.next(who, &key)? };
+        crate::verb::print(json, &value, &format!("{}{}", text.trim_end(), next.unwrap_or_default()))
+    }
+
+    /// What a party types next that has agreed to a roster; nothing if it stands by already.
+    fn next(&self, who: PartyId, key: &Path) -> Result<Option<String>, Failure> {
+        if alone(key).is_err() {
+            return Ok(None);
+        }
+        let (site, _) = policy_of(self.own.policy.as_deref(), Some(key))?;
+        let named = who == PartyId::Intermediary || site.rows.source.is_some();
+        let run = if named { "veilsum run" } else { "veilsum run --data ROWS.csv" };
+        let folder = self.file.parent().filter(|folder| !["", "."].contains(&folder.to_str().unwrap_or("?")));
+        let there = folder.map(|folder| format!("cd {} && ", quoted(folder)));
+        Ok(Some(format!("\nnext: {}{run}", there.unwrap_or_default())))
     }
 
     /// Says what a higher cap means, asks once, and notes it in the account ([POL-8]).

@@ -37,6 +37,7 @@ use zeroize::Zeroizing;
 use crate::{
     key::{key_of, site_of},
     party::{Reach, agree, block_on, name_sites, state_of},
+    run::standby::alone,
     terminal::somebody_is_there,
     verb::Verb,
 };
@@ -187,16 +188,20 @@ impl Verb for JoinArgs {
         if self.run {
             return self.stand_by(&offered, &key, json);
         }
+        let again = self.keep_source(&key)?;
         let next = match (&standing, role) {
             (Standing::New | Standing::Changed(_), _) => "veilsum agree roster.toml --fingerprint 'WORDS'".to_owned(),
-            (_, Role::Site) => "veilsum run --data ROWS.csv".to_owned(),
-            (_, Role::Intermediary) => "veilsum run".to_owned(),
+            (_, Role::Site) if self.data.is_none() => "veilsum run --data ROWS.csv".to_owned(),
+            _ => again,
         };
         let agreed = standing == Standing::Agreed;
         let next = if folder.as_os_str() == "." { next } else { format!("cd {} && {next}", quoted(folder)) };
         let value = json!({ "federation": federation, "party": party, "role": role.name(), "key_file": key.display().to_string(),
             "roster": roster.display().to_string(), "plan": plan.display().to_string(), "agreed": agreed, "next": next });
-        let mut text = format!("{party} has joined {federation}\nsee what is asked: veilsum plan check\n");
+        let mut text = format!("{party} has joined {federation}\n");
+        if plan.is_file() {
+            text += "see what is asked: veilsum plan check\n";
+        }
         if !agreed {
             text += "In a call with all operators the coordinator's reads the words of the roster; compare them: veilsum verify roster.toml\n";
         }
@@ -309,6 +314,8 @@ impl JoinArgs {
     /// Goes on as `veilsum run` in this folder, once the roster was agreed to.
     fn stand_by(&self, offered: &Offered<'_>, key: &Path, json: bool) -> Result<(), Failure> {
         let mut said = String::new();
+        // Whoever agrees meanwhile sees that this party needs no other command.
+        let waits = alone(key)?;
         block_on(stop::unless_told(
             async {
                 while let Err(failure) = offered.passes() {
@@ -322,6 +329,7 @@ impl JoinArgs {
             },
             "start it again whenever you like: veilsum run",
         ))?;
+        drop(waits);
         let again = self.keep_source(key)?;
         crate::tell!(
             "standing by from now on; next time type `{again}` here, or let a service do it (packaging/README.md)"

@@ -16,7 +16,7 @@ use veilsum_node::{
     checkup::{self, Caller},
     clock::seconds_since_1970,
     documents::{self, Federation, Offered, Pinned, PlanAnswer, RowsFrom, SitePolicy, policy_of},
-    door::{No, Verdict, judge, ledger},
+    door::{Data, No, Verdict, judge, ledger},
     error::{Code, Failure},
     role::standby::{Looking, Opinion},
     table,
@@ -124,8 +124,14 @@ impl Judge {
             return Ok(opinion);
         }
         looking.reads();
-        self.ready(federation, &site, &from)?;
-        Ok(said(verdict))
+        let loaded = documents::load_rows(federation, &from)?;
+        site.has_room(loaded.rows_asked(federation))?;
+        if federation.work.recipe.noise.is_some() {
+            return Ok(said(verdict));
+        }
+        // An agreement to exact totals is for one table.
+        let data = Data::of("", &self.identity, loaded.rows.rows(), &loaded.rows.digest());
+        Ok(said(judge(&federation.facts(), &site.policy, &account, data.table.as_ref())))
     }
 
     /// What this site says if it cannot reach the intermediary: a run would wait for it.
@@ -145,12 +151,6 @@ impl Judge {
         let found = found?;
         let words = format!("{} cannot be reached from here: {}\n  ({})", peer.name, found.says, found.next);
         Some(Opinion { answer: PlanAnswer::Unreached, words })
-    }
-
-    /// Whether this site is ready: its rows can be read. Its operator alone is told why not.
-    fn ready(&self, federation: &Federation, site: &SitePolicy, from: &RowsFrom) -> Result<(), Failure> {
-        let loaded = documents::load_rows(federation, from)?;
-        site.has_room(loaded.rows_asked(federation))
     }
 
     /// A roster, as this party is about to use it.
@@ -185,7 +185,7 @@ mod tests {
 
     use veilsum_node::{
         documents::write_roster,
-        door::{Data, Ledger},
+        door::{Ledger, Policy},
         facts::set_of,
         plan::{Column, OutOfBox, PlanSpec, Seeding},
     };
@@ -263,5 +263,20 @@ mod tests {
         for answer in ["Would", "POL-4", "POL-8", "POL-9", "NotReady"] {
             assert!(said.iter().any(|said| said.contains(answer)), "{answer} in {said:?}");
         }
+        // [POL-9]: an agreement to exact totals is for the rows of then, and the coordinator need not wait for a site whose rows are others.
+        let exact = Cast::of(ids.clone(), &works()[0].0, &["one", "two", "three"], |terms| terms.min_total_rows = 400);
+        let exact = exact.expect("a plan").federation.clone();
+        let says = |rows: &str| {
+            std::fs::write(&data, format!("x,y\n{rows}")).expect("a table");
+            judge.judge(&exact, &Looking::unseen()).unwrap().answer
+        };
+        says(&usual);
+        let rows = documents::load_rows(&exact, &RowsFrom::file(&data)).expect("rows").rows;
+        let data = Data::of("rows", &ids[2], rows.rows(), &rows.digest());
+        let mut ledger = Ledger::open(&judge.state, ids[2].clone(), data, None).expect("an account");
+        ledger.agree(&exact.facts(), &Policy::default()).expect("a note").expect("a plan that may be agreed to");
+        drop(ledger);
+        assert_eq!(says(&usual), PlanAnswer::Would { runs: None });
+        assert_eq!(says(&format!("{usual}0.5,0.5\n")), PlanAnswer::NeedsAgreement);
     }
 }

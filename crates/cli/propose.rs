@@ -200,7 +200,7 @@ pub(crate) fn propose(args: &ProposeArgs, json: bool) -> Result<(), Failure> {
     if args.start {
         let run = service::start(&args.folder, &federation, args.without.clone())?;
         value["run"] = json!(run.number);
-        shown += &format!("run {} begins; `veilsum run` shows how it goes\n", run.number);
+        shown += &format!("run {} begins; the coordinator's window shows how it goes\n", run.number);
     } else {
         shown += "next: veilsum plan propose --start\n";
     }

@@ -284,7 +284,7 @@ fn not_covered(found: &Found) -> Vec<String> {
     }
     match recomputed {
         None => out.push(
-            "the totals were not recomputed here: veilsum verify FOLDER does, where openings.bin lies in it".into(),
+            "the totals were not recomputed here: `veilsum verify FOLDER` does, if openings.bin lies in it".into(),
         ),
         Some(of) if !of.result => {
             out.push("which of the judged centres were chosen, and their indices: the intermediary's word".into());

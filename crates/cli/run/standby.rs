@@ -143,7 +143,7 @@ impl RunArgs {
 }
 
 /// That no other process stands by with this key: held as long as the file stays open.
-fn alone(key: &Path) -> Result<File, Failure> {
+pub(crate) fn alone(key: &Path) -> Result<File, Failure> {
     let path = key.with_added_extension("lock");
     let locked = lock(&path, &format!("process {}\n", std::process::id()));
     let locked = locked

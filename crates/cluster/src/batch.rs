@@ -7,7 +7,7 @@ use veilsum_contributions::Question;
 
 use crate::kernel::{Form, Step, Sums};
 use crate::query::{Block, Per, Query};
-use crate::{Domain, Error, Packed, Prepared, Transform};
+use crate::{Domain, Error, Prepared, Transform};
 
 /// Questions that one batch may hold.
 pub const MAX_BATCH: usize = 4096;
@@ -170,7 +170,7 @@ const MOST_IN_ALL: f64 = (1u64 << 63) as f64;
 /// What a question under noise asks of a site's rows.
 pub enum AskedOfRows<'a> {
     /// Of each of these rows the same, one question behind the other.
-    Each(&'a Packed, &'a [Question<'a>]),
+    Each(veilsum_contributions::Rows<'a>, &'a [Question<'a>]),
     /// How many rows lack a value, by column; other entries have none.
     Missing(&'a [u64]),
 }
@@ -196,7 +196,7 @@ pub fn asked_of_rows<T>(
     let held: Vec<_> = batch.queries.iter().map(|query| query.held(rows.domain())).collect();
     let asked = batch.queries.iter().zip(&held).map(|(query, held)| query.of_row(rows.domain(), held));
     let questions = asked.collect::<Option<Vec<_>>>().ok_or(Error::Steps)?;
-    Ok(take(AskedOfRows::Each(rows.packed(), &questions)))
+    Ok(take(AskedOfRows::Each(rows.packed().plain(), &questions)))
 }
 
 /// As [`answer`], in whole numbers, which are added as integers: every row's contribution is rounded to the step of its entry

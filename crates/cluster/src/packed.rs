@@ -3,32 +3,15 @@
 use std::ops::Range;
 
 use rayon::prelude::*;
+pub(crate) use veilsum_contributions::{LANES, Lanes};
 
 use crate::{Centres, Domain, Error, OutOfBox, Rows};
-
-/// Points in a group. Fixed, whatever the processor's vectors hold: it decides the order of every sum.
-pub(crate) const LANES: usize = 8;
 
 /// Groups that a thread takes at a time where each is looked at for itself.
 const MIN_GROUPS: usize = 128;
 
 /// Rows of a stretch that is looked at by itself: some that stay in the caches.
 const PART: usize = 4096;
-
-/// One value for each point of a group, aligned to a cache line so that no vector load straddles two.
-#[derive(Clone, Copy)]
-#[repr(C, align(64))]
-pub(crate) struct Lanes(pub(crate) [f64; LANES]);
-
-impl Lanes {
-    pub(crate) const ZERO: Self = Self([0.0; LANES]);
-
-    /// The sum of all lanes, in one fixed order.
-    pub(crate) fn sum(&self) -> f64 {
-        let [a, b, c, d, e, f, g, h] = self.0;
-        ((a + b) + (c + d)) + ((e + f) + (g + h))
-    }
-}
 
 /// Rows in the kernel's layout, working units.
 ///
@@ -117,9 +100,9 @@ impl Packed {
         self.columns
     }
 
-    /// Puts the values of a row, counted from 0, into as many places.
-    pub fn row(&self, row: usize, x: &mut [f64]) {
-        read(&self.lanes, row, x);
+    /// The same, to be read where they lie.
+    pub(crate) fn plain(&self) -> veilsum_contributions::Rows<'_> {
+        veilsum_contributions::Rows { groups: &self.lanes, len: self.len, columns: self.columns }
     }
 
     pub(crate) fn lanes(&self) -> &[Lanes] {

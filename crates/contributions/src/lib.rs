@@ -12,10 +12,12 @@ mod bins;
 mod distances;
 mod moments;
 mod powers;
+mod rows;
 mod shifts;
 mod validity;
 
 pub use bins::Bracket;
+pub use rows::{LANES, Lanes, Rows};
 
 /// What is asked of every row of d columns. Points are row-major, one after the other, in the units of the rows.
 #[derive(Debug, Clone, Copy)]

@@ -1,5 +1,5 @@
 //! The sum under noise: the bound of every row is enforced in whole numbers, whatever the question and the row are; and the noise that is
-//! added to it, which its price alone decides.
+//! added to it, which its price alone decides. Rows lie in plain memory, and nothing is called to read one.
 //!
 //! A row's vector is multiplied by the plan's factors, so that its norm is at most 1 by the mathematics. Each entry is then a whole
 //! number of parts of [`WHOLE`], truncated toward zero, and a row whose squares add up to more than 2^48 counts as nothing. So one
@@ -12,7 +12,7 @@ use std::{
 };
 
 use rayon::prelude::*;
-use veilsum_contributions::Question;
+use veilsum_contributions::{Question, Rows};
 use veilsum_proto::{Error, Rule, fixed, noise};
 use zeroize::Zeroizing;
 
@@ -39,70 +39,80 @@ pub struct Priced {
 }
 
 impl Priced {
-    /// [NOI-3]: the least whole deviation whose noise costs no more than `nano_rho`, if a unit has so many rows; of a plan of so many sites
-    /// with at most `max_rows` each.
+    /// Of a plan of so many sites with at most `max_rows` each, if a unit has `rows_of_unit`.
     ///
     /// # Errors
-    /// [`Error::Invalid`] if there is more noise than can be drawn, or a total would not fit.
+    /// As [`deviation_of`], or if a total would not fit.
     pub fn of(nano_rho: u64, rows_of_unit: u64, (sites, max_rows): (usize, u64)) -> Result<Priced, Error> {
-        let invalid = |why: &str| Error::Invalid { document: "plan", why: why.into(), rule: Rule::Noi3 };
-        // A unit moves the vector by this much at most.
-        let moved = u128::from(REACH) * u128::from(rows_of_unit);
-        let square =
-            moved.checked_pow(2).and_then(|square| square.checked_mul(500_000_000)).filter(|square| *square > 0);
-        let square = square.and_then(|square| square.checked_div(u128::from(nano_rho)));
-        let deviation = square.and_then(|square| u64::try_from(square.isqrt() + 1).ok());
-        let deviation = deviation.filter(|deviation| *deviation <= noise::MAX_SIGMA).ok_or_else(|| {
-            invalid("a question has so little of rho that its noise is more than 2^40: a larger rho, or fewer rounds")
-        })?;
+        let deviation = deviation_of(nano_rho, rows_of_unit)?;
         let limit = u128::from(max_rows) * u128::from(REACH) + 40 * u128::from(deviation);
         if limit.saturating_mul(sites as u128) >= 1 << 63 {
             return Err(invalid("so many rows and so much noise do not fit into 64 bits: fewer rows, or a larger rho"));
         }
         Ok(Priced { nano_rho, deviation, limit: limit as u64 })
     }
+}
 
-    /// An answer of so many words under noise: the noise is drawn, then `sum` visits the rows.
+/// [NOI-3]: the least whole deviation whose noise costs no more than `nano_rho`, if a unit has so many rows.
+///
+/// # Errors
+/// [`Error::Invalid`] if that is more noise than can be drawn.
+pub fn deviation_of(nano_rho: u64, rows_of_unit: u64) -> Result<u64, Error> {
+    // A unit moves the vector by this much at most.
+    let moved = u128::from(REACH) * u128::from(rows_of_unit);
+    let square = moved.checked_pow(2).and_then(|square| square.checked_mul(500_000_000)).filter(|square| *square > 0);
+    let square = square.and_then(|square| square.checked_div(u128::from(nano_rho)));
+    let deviation = square.and_then(|square| u64::try_from(square.isqrt() + 1).ok());
+    deviation.filter(|deviation| *deviation <= noise::MAX_SIGMA).ok_or_else(|| {
+        invalid("a question has so little of rho that its noise is more than 2^40: a larger rho, or fewer rounds")
+    })
+}
+
+fn invalid(why: &str) -> Error {
+    Error::Invalid { document: "plan", why: why.into(), rule: Rule::Noi3 }
+}
+
+/// Where a sum under noise comes from.
+pub enum Source<'a> {
+    /// Each of these rows adds to these questions, one behind the other.
+    Table(Rows<'a>, &'a [Question<'a>]),
+    /// Rows that each add 1 to some of the first entries and nothing to others: how many to which. Whoever counted them is trusted that no row
+    /// counts twice in one.
+    Counts(&'a [u64]),
+    /// Rows in other processes, which run [`Source::sum`] on each row once and add the sums up.
+    Elsewhere(&'a mut dyn FnMut() -> Vec<i64>),
+}
+
+impl Source<'_> {
+    /// The sum; `factors` has one for each entry.
+    pub fn sum(self, factors: &[f64]) -> Vec<i64> {
+        match self {
+            Self::Table(rows, questions) => sum_of(rows, questions, factors, &veilsum_contributions::add),
+            Self::Counts(counts) => counted(counts, factors),
+            Self::Elsewhere(sum) => sum(),
+        }
+    }
+
+    /// The sum with noise of this deviation, which is drawn before a row is visited.
     ///
     /// # Errors
-    /// As [`noise::add`], and as `sum`; an error if that has another length.
-    pub fn answer<E: From<Error>>(
-        &self,
-        words: usize,
-        key: &noise::Key,
-        sum: impl FnOnce() -> Result<Vec<i64>, E>,
-    ) -> Result<Vec<u64>, E> {
-        let mut noisy = Zeroizing::new(vec![0; words]);
-        noise::add(&mut noisy, self.deviation, &mut noise::Stream::new(key))?;
-        let sum = sum()?;
-        if sum.len() != words {
-            return Err(Error::ApiMisuse("an answer of another length than its layout").into());
+    /// As [`noise::add`]; an error if the sum has not one word for each factor.
+    pub fn noisy(self, factors: &[f64], deviation: u64, key: &noise::Key) -> Result<Vec<u64>, Error> {
+        let mut noisy = Zeroizing::new(vec![0; factors.len()]);
+        noise::add(&mut noisy, deviation, &mut noise::Stream::new(key))?;
+        let sum = self.sum(factors);
+        if sum.len() != factors.len() {
+            return Err(Error::ApiMisuse("an answer of another length than its layout"));
         }
         Ok(noisy.iter().zip(sum).map(|(noise, sum)| noise.wrapping_add(fixed::to_ring(sum))).collect())
     }
 }
 
-/// Rows, as whoever holds them reads one.
-pub struct Rows<'r> {
-    /// How many they are.
-    pub len: usize,
-    /// Values of each.
-    pub columns: usize,
-    /// Puts the values of a row, counted from 0, into so many places.
-    pub read: &'r (dyn Fn(usize, &mut [f64]) + Sync),
-}
-
 /// What one row adds, as [`veilsum_contributions::add`] says it.
 type Add = dyn Fn(&Question<'_>, &[f64], &mut [f64], &mut [f64]) + Sync;
 
-/// The sum over all rows of these questions, one behind the other; `factors` has one for each entry.
-pub fn sum(rows: &Rows<'_>, questions: &[Question<'_>], factors: &[f64]) -> Vec<i64> {
-    sum_of(rows, questions, factors, &veilsum_contributions::add)
-}
-
-/// The sum of rows that each add 1 to some of the first entries and nothing to others; `counts` says how many to which, and whoever counted
-/// them is trusted that no row counts twice in one. Nothing if a row that adds to all of them would add too much.
-pub fn counted(counts: &[u64], factors: &[f64]) -> Vec<i64> {
+/// The sum of [`Source::Counts`]. Nothing if a row that adds to all of them would add too much.
+fn counted(counts: &[u64], factors: &[f64]) -> Vec<i64> {
     let mut one = vec![0i32; factors.len()];
     let all: Vec<f64> = (0..factors.len()).map(|at| f64::from(u8::from(at < counts.len()))).collect();
     let taken = i64::from(guarded(&all, factors, &mut one));
@@ -110,7 +120,7 @@ pub fn counted(counts: &[u64], factors: &[f64]) -> Vec<i64> {
     one.iter().zip(counts).map(|(one, count)| i64::from(*one).wrapping_mul(*count as i64) & -taken).collect()
 }
 
-fn sum_of(rows: &Rows<'_>, questions: &[Question<'_>], factors: &[f64], add: &Add) -> Vec<i64> {
+fn sum_of(rows: Rows<'_>, questions: &[Question<'_>], factors: &[f64], add: &Add) -> Vec<i64> {
     let width = factors.len();
     let part = |first: usize| {
         let mut sums = vec![0i64; width];
@@ -120,7 +130,7 @@ fn sum_of(rows: &Rows<'_>, questions: &[Question<'_>], factors: &[f64], add: &Ad
             x.fill(0.0);
             own.fill(0.0);
             let whole = quietly(|| {
-                (rows.read)(row, &mut x);
+                rows.read(row, &mut x);
                 let mut rest = own.as_mut_slice();
                 for question in questions {
                     let (out, next) = rest.split_at_mut(question.width());
@@ -183,15 +193,22 @@ mod tests {
         rand_core::{Rng, SeedableRng},
     };
 
+    use veilsum_contributions::{LANES, Lanes};
+
     use super::*;
 
     const MOMENTS: Question<'_> = Question::Moments { around: None, d: 1 };
     /// One that works with scratch.
     const DISTANCES: Question<'_> = Question::Distances { centres: &[0.1, 0.4], d: 1, m: 2.0 };
 
+    /// Rows of one column.
+    fn groups(rows: &[f64]) -> Vec<Lanes> {
+        let group = |rows: &[f64]| Lanes(std::array::from_fn(|at| rows.get(at).copied().unwrap_or(f64::NAN)));
+        rows.chunks(LANES).map(group).collect()
+    }
+
     fn moments_of(rows: &[f64], factors: &[f64], add: &Add) -> Vec<i64> {
-        let read = |row: usize, x: &mut [f64]| x[0] = rows[row];
-        sum_of(&Rows { len: rows.len(), columns: 1, read: &read }, &[MOMENTS], factors, add)
+        sum_of(Rows { groups: &groups(rows), len: rows.len(), columns: 1 }, &[MOMENTS], factors, add)
     }
 
     fn moments(rows: &[f64], factors: &[f64]) -> Vec<i64> {
@@ -238,11 +255,7 @@ mod tests {
             let rows: Vec<f64> = (0..dice.next_u32() % 20).map(|_| unit(&mut dice) - 0.5).collect();
             let one = unit(&mut dice) - 0.5;
             let [without, with, alone] = [rows.clone(), [rows.clone(), vec![one]].concat(), vec![one]].map(|rows| {
-                let read = |row: usize, x: &mut [f64]| match kind {
-                    8 if rows[row] < 0.0 => panic!("a row that cannot be read"),
-                    _ => x[0] = rows[row],
-                };
-                sum_of(&Rows { len: rows.len(), columns: 1, read: &read }, &[DISTANCES], &[0.4; 5], &wrong)
+                sum_of(Rows { groups: &groups(&rows), len: rows.len(), columns: 1 }, &[DISTANCES], &[0.4; 5], &wrong)
             });
             let moved: Vec<i64> = with.iter().zip(&without).map(|(a, b)| a - b).collect();
             assert_eq!(moved, alone, "kind {kind}: another row moved");

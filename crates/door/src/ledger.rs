@@ -21,7 +21,7 @@ use std::{
 use veilsum_proto::{
     identity::{Identity, PublicKey, fingerprint},
     message::Disclosure,
-    policy::{Asked, Consent},
+    policy::Asked,
     standing::{Member, Standing},
     suite::{self, Hash},
 };
@@ -34,6 +34,7 @@ pub use look::{Checked, all, check, look};
 use crate::{
     account::Account,
     entry::{Answer, Cost, Damage, Entry, Event, Frame, Head, Note, Place, Table, Talk, Totals},
+    granted::Granted,
     log::{self, Log},
     met::{Met, SetBack},
     policy::{Bound, Policy},
@@ -358,7 +359,7 @@ impl Ledger {
         asked: &Asked,
         (talk, place): (&Talk, Place),
         offer: Offer,
-    ) -> Result<Consent, No> {
+    ) -> Result<Granted, No> {
         let Offer { kind, cost, drawn } = offer;
         let table = self.data.table.filter(|_| cost.nano_rho.is_none());
         let answer = Answer { kind: kind.to_owned(), question: question_digest(&asked.query), cost, drawn, table };

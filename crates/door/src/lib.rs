@@ -9,7 +9,7 @@
 //! 1. `policy`: what a site demands;
 //! 2. `entry`, `met`, `account`: the ledger's entries in their chain, what is kept of others' ledgers, and what all of it adds up to;
 //! 3. `verdict`: what a site says to a plan;
-//! 4. [`guard`]: the sum under noise, and its noise;
+//! 4. [`guard`], `granted`: the sum under noise, its noise, and that an answer leaves with the noise that it was charged for;
 //! 5. `replace`, `log`: files that are replaced whole, and files that grow;
 //! 6. [`ledger`]: the account on disk, through which every frame leaves.
 //!
@@ -19,6 +19,7 @@
 
 mod account;
 mod entry;
+mod granted;
 pub mod guard;
 pub mod ledger;
 mod log;
@@ -31,6 +32,7 @@ pub use account::{Account, Kind, Spent};
 pub use entry::{
     Answer, Chain, Cost, Damage, Entry, Event, FORM, Frame, Head, MAX_NAME, Note, Place, Stated, Table, Talk, Totals,
 };
+pub use granted::Granted;
 pub use ledger::{Data, Entered, Ledger, LedgerError, Offer, question_digest};
 pub use log::{Fresh, Log, Old, lock, make_private_folder};
 pub use met::{Met, SetBack};

@@ -42,7 +42,7 @@ pub enum Unit {
 
 impl Unit {
     /// Rows that come or go together at most.
-    fn rows(self) -> u64 {
+    pub(crate) fn rows(self) -> u64 {
         match self {
             Unit::Row => 1,
             Unit::Person(rows) => rows.max(1),

@@ -7,13 +7,15 @@ use serde::Serialize;
 use veilsum_proto::{
     Error, Rule,
     plan::{Sites, check_threshold},
-    policy::{Asked, Below, Consent},
+    policy::{Asked, Below},
     suite::{self, Hash},
 };
 
 use crate::{
     account::{Account, Kind},
     entry::{Answer, Place, Table, Talk},
+    granted::Granted,
+    guard,
     policy::{Ask, Exact, HONEST, Policy, Unit, left_text, rho_text},
 };
 
@@ -395,7 +397,7 @@ pub(crate) fn decide(
     asked: &Asked,
     (talk, place): (&Talk, Place),
     answer: Answer,
-) -> Result<Consent, No> {
+) -> Result<Granted, No> {
     if account.has_answered(talk, &place) {
         return Err(No::Answered);
     }
@@ -422,9 +424,12 @@ pub(crate) fn decide(
         check_account(cap_of(policy, account)?, spent, rho)?;
     }
     let of_plan = account.questions_of(&talk.session, &answer.question);
+    // The noise is that of the charge, whatever whoever asks makes of the question.
+    let deviation = answer.cost.nano_rho.map(|rho| guard::deviation_of(rho, policy.unit.rows()));
+    let deviation = deviation.transpose().map_err(|_| No::Price)?;
     let consent = asked.consent(&policy.floor, facts.least, of_plan)?;
     account.promise(talk, place, answer);
-    Ok(consent)
+    Ok(Granted::new(consent, asked.words, deviation))
 }
 
 #[cfg(test)]

@@ -14,8 +14,8 @@ use chacha20::{
     rand_core::{Rng, SeedableRng},
 };
 use veilsum_door::{
-    Bound, Cost, Data, Event as Entered, Gives, Ledger, Offer, Place, PlanFacts, Policy, Talk, Unit, Verdict, ledger,
-    name_of,
+    Bound, Cost, Data, Event as Entered, Gives, Ledger, Offer, Place, PlanFacts, Policy, Talk, Unit, Verdict,
+    guard::Source, ledger, name_of,
 };
 use veilsum_proto::{
     journal::Record,
@@ -192,9 +192,9 @@ impl Process<'_> {
         let offer = Offer { kind: "shifts", cost, drawn: None };
         let said = self.opened().consent(&facts, &Policy::default(), asked, (&talk, place), offer);
         let input = match said {
-            Ok(consent) => {
-                let values = (0..asked.words).map(|_| self.dice.next_u64()).collect();
-                Input::Contribute { consent, values }
+            Ok(granted) => {
+                // A plan with noise gives no words away that somebody else made.
+                granted.noisy(&vec![1.0; asked.words], Source::Counts(&[3]), self.dice).expect("its own noise")
             }
             Err(no) => Input::Refuse { context: asked.context, rule: no.rule() },
         };

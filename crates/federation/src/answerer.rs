@@ -4,9 +4,12 @@ use serde::{Deserialize, Serialize};
 use veilsum_cluster::{AskedOfRows, Batch, SumStep, asked_of_rows};
 /// What a site's rows are once they are read, and once they are ready to answer.
 pub use veilsum_cluster::{Domain, Error as ClusterError, Prepared, Rows, Scaling};
-use veilsum_door::guard;
+pub use veilsum_door::guard::Source;
 pub use veilsum_proto::suite::Hash;
-use veilsum_proto::suite::{self, LongHash};
+use veilsum_proto::{
+    Error,
+    suite::{self, LongHash},
+};
 
 use crate::error::Failure;
 
@@ -29,7 +32,16 @@ pub trait Answerer: Send + Sync {
     /// # Errors
     /// What is wrong with the question or the rows, or fails in the place where they are.
     fn words(&self, batch: &Batch, steps: &Steps) -> Result<Vec<i64>, Failure>;
+
+    /// Gives to `take`, once, where the sum of an answer with noise comes from, of which every entry has a factor ([NOI-3]).
+    ///
+    /// # Errors
+    /// As [`Answerer::words`], and those of `take`.
+    fn sum(&self, batch: &Batch, factors: &[f64], take: &mut Take<'_>) -> Result<(), Failure>;
 }
+
+/// Takes where a sum comes from.
+pub type Take<'t> = dyn FnMut(Source<'_>) -> Result<(), Error> + 't;
 
 /// How the entries of an answer are whole numbers.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -48,14 +60,23 @@ pub enum Steps {
 pub fn words(batch: &Batch, rows: &Prepared, steps: &Steps) -> Result<Vec<i64>, ClusterError> {
     match steps {
         Steps::Exact(steps) => veilsum_cluster::words(batch, rows, steps),
-        Steps::Guarded(factors) => asked_of_rows(batch, rows, factors.len(), |asked| match asked {
-            AskedOfRows::Each(rows, questions) => {
-                let read = |row: usize, x: &mut [f64]| rows.row(row, x);
-                guard::sum(&guard::Rows { len: rows.len(), columns: rows.columns(), read: &read }, questions, factors)
-            }
-            AskedOfRows::Missing(counts) => guard::counted(counts, factors),
-        }),
+        Steps::Guarded(factors) => asked(batch, rows, factors, |source| source.sum(factors)),
     }
+}
+
+/// Gives to `take` where the sum under noise of these rows comes from.
+fn asked<T>(
+    batch: &Batch,
+    rows: &Prepared,
+    factors: &[f64],
+    take: impl FnOnce(Source<'_>) -> T,
+) -> Result<T, ClusterError> {
+    asked_of_rows(batch, rows, factors.len(), |asked| {
+        take(match asked {
+            AskedOfRows::Each(rows, questions) => Source::Table(rows, questions),
+            AskedOfRows::Missing(counts) => Source::Counts(counts),
+        })
+    })
 }
 
 /// Rows that do not answer a question.
@@ -89,5 +110,9 @@ impl Answerer for Prepared {
 
     fn words(&self, batch: &Batch, steps: &Steps) -> Result<Vec<i64>, Failure> {
         words(batch, self, steps).map_err(misfit)
+    }
+
+    fn sum(&self, batch: &Batch, factors: &[f64], take: &mut Take<'_>) -> Result<(), Failure> {
+        Ok(asked(batch, self, factors, take).map_err(misfit)??)
     }
 }

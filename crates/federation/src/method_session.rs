@@ -85,7 +85,7 @@ pub struct Judged {
     pub k: u32,
     /// Whether the choice fell on it.
     pub chosen: bool,
-    /// The validity indices that were asked for and are defined, by name.
+    /// The validity indices that were asked for and are defined, by name; none of a plan with noise, whose result has them with their errors.
     pub indices: BTreeMap<String, f64>,
 }
 
@@ -255,6 +255,8 @@ impl MethodSession {
         let judged = |k: u32, indices: &veilsum_cluster::Indices| {
             let named = serde_json::to_value(indices).ok().and_then(|value| value.as_object().cloned());
             let known = named.into_iter().flatten().filter_map(|(name, value)| Some((name, value.as_f64()?)));
+            // Which of them are more than noise is known with their errors, which the result has.
+            let known = known.filter(|_| self.terms.form.noise.is_none());
             Judged { k, chosen: k == chosen, indices: known.collect() }
         };
         match outcome.curve.is_empty() {

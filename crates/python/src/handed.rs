@@ -8,7 +8,7 @@ use veilsum_cluster::{Batch, Domain, privacy::Unit};
 use veilsum_federation::answerer::Steps;
 use veilsum_federation::{
     agreed,
-    answerer::{Answerer, Hash},
+    answerer::{Answerer, Hash, Source, Take},
     plan::PlanSpec,
     question::Question,
 };
@@ -113,5 +113,17 @@ impl Answerer for Elsewhere {
             Ok(words.extract::<PyReadonlyArray1<'_, i64>>()?.as_slice()?.to_vec())
         })
         .map_err(|e| failed(&e))
+    }
+
+    fn sum(&self, batch: &Batch, factors: &[f64], take: &mut Take<'_>) -> Result<(), Failure> {
+        let mut found = Ok(());
+        let taken = take(Source::Elsewhere(&mut || {
+            let words = self.words(batch, &Steps::Guarded(factors.to_vec()));
+            words.unwrap_or_else(|failure| {
+                found = Err(failure);
+                Vec::new()
+            })
+        }));
+        found.and(taken.map_err(Failure::from))
     }
 }

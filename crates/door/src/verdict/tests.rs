@@ -1,10 +1,12 @@
+use chacha20::{ChaCha20Rng, rand_core::SeedableRng};
 use serde_json::{Value, json};
-use veilsum_proto::{message::Disclosure, policy::Floor};
+use veilsum_proto::{message::Disclosure, policy::Floor, site::Input};
 use veilsum_testkit::vectors::{cases, number};
 
 use super::*;
 use crate::{
     entry::{Cost, Entry, Event, Frame, Note, Totals},
+    guard::Source,
     policy::{Bound, DEFAULT_NANO_RHO},
 };
 
@@ -151,6 +153,7 @@ fn pol_8_a_question_is_within_price_and_cap() {
     assert_eq!(no(&noisy(40), Some(41), account(0)), Some(No::Price));
     assert_eq!(no(&noisy(40), Some(40), account(61)), Some(No::Account { spent: 101, cap: 100 }));
     assert_eq!(no(&noisy(40), None, account(0)), Some(No::Price), "an exact answer is none of a plan with noise");
+    assert_eq!(no(&noisy(40), Some(0), account(0)), Some(No::Price), "no noise is so large");
     assert_eq!(no(&exact(), None, account(0)), Some(No::Unagreed(vec![Needs::Exact])));
     // What the plan's other conversation was promised counts.
     let mut shared = account(60);
@@ -175,6 +178,40 @@ fn pol_8_a_question_is_within_price_and_cap() {
         answered(&mut account, (Talk { run, ..*at.0 }, PLACE), answer(Some(1)));
     }
     assert_eq!(no(&noisy(40), Some(1), account), Some(No::Answered));
+}
+
+/// [NOI-3]: what was charged is what is drawn. An answer of a plan with noise leaves with the noise of its charge, in its length, and in no
+/// other way; one of an exact plan has none.
+#[test]
+fn noi_3_an_answer_leaves_with_the_noise_that_it_was_charged_for() {
+    let consent = |words| {
+        let asked = Asked {
+            context: Hash([6; 32]),
+            run: Hash([3; 32]),
+            slot: (0, 1),
+            cohort: (0..5).collect(),
+            words,
+            query: Vec::new(),
+            rounds: 1,
+            sites: 5,
+        };
+        let at = (&Talk { session: Hash([5; 32]), ..talk(PLAN) }, PLACE);
+        let cost = Cost { scalars: words as u64, nano_rho: Some(10) };
+        let answer = Answer { cost, ..answer(Some(10)) };
+        decide(&noisy(40), &Policy::default(), &mut account(0), &asked, at, answer).expect("a question of the plan")
+    };
+    let mut dice = ChaCha20Rng::seed_from_u64(7);
+    let words = 4_000;
+    let drawn = consent(words).noisy(&vec![1.0; words], Source::Counts(&[]), &mut dice).unwrap();
+    let Input::Contribute { values, .. } = drawn else { panic!("an answer") };
+    let square = values.iter().map(|word| (*word as i64 as f64).powi(2)).sum::<f64>() / words as f64;
+    let charged = guard::deviation_of(10, 1).unwrap() as f64;
+    assert!((square.sqrt() / charged - 1.0).abs() < 0.06, "{} of {charged}", square.sqrt());
+    let misused = |answer: Result<Input<'_>, Error>| matches!(answer, Err(Error::ApiMisuse(_)));
+    assert!(misused(consent(9).exact(vec![0; 9])), "without noise");
+    assert!(misused(consent(9).noisy(&[1.0; 8], Source::Counts(&[]), &mut dice)), "in another length");
+    let mut none = || vec![0; 8];
+    assert!(misused(consent(9).noisy(&[1.0; 9], Source::Elsewhere(&mut none), &mut dice)), "of other words");
 }
 
 /// [POL-9]: an account has noise or is exact, for good; an agreement alone ends a promise, and nothing makes one again.

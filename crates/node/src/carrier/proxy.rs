@@ -1,7 +1,14 @@
 //! The way out through a proxy that takes `CONNECT` (RFC 9110, section 9.3.6), as `HTTPS_PROXY` and `NO_PROXY` name it. The proxy
 //! sees who is called and how much is sent; TLS with pinned keys passes through it unopened.
 
-use std::{fmt, net::IpAddr, sync::Arc};
+use std::{
+    fmt,
+    net::IpAddr,
+    sync::{
+        Arc, OnceLock,
+        atomic::{AtomicBool, Ordering},
+    },
+};
 
 use base64::{Engine, engine::general_purpose::STANDARD};
 use tokio::{
@@ -23,6 +30,8 @@ pub struct Proxy {
     at: Address,
     /// The value of `Proxy-Authorization`.
     secret: Option<Arc<Zeroizing<String>>>,
+    /// Whether it took this for wrong. It is not sent again then: some count wrong passwords, and close the user's account.
+    wrong: Arc<AtomicBool>,
     direct: Arc<[Direct]>,
 }
 
@@ -43,15 +52,19 @@ enum Direct {
 }
 
 impl Proxy {
-    /// The proxy that the environment names, if it names one.
+    /// The proxy that the environment names, if it names one; the same for the whole process.
     ///
     /// # Errors
     /// [`CarrierError::Proxy`] where it names one that cannot be used.
     pub fn of_environment() -> Result<Option<Proxy>, CarrierError> {
+        static FOUND: OnceLock<Result<Option<Proxy>, CarrierError>> = OnceLock::new();
         let said = |name| std::env::var(name).ok().filter(|value| !value.trim().is_empty());
         let value = |names: [&'static str; 2]| names.into_iter().find_map(said);
-        let Some(url) = value(["HTTPS_PROXY", "https_proxy"]) else { return Ok(None) };
-        Proxy::new(&url, &value(["NO_PROXY", "no_proxy"]).unwrap_or_default()).map(Some)
+        let found = FOUND.get_or_init(|| {
+            let url = value(["HTTPS_PROXY", "https_proxy"]);
+            url.map(|url| Proxy::new(&url, &value(["NO_PROXY", "no_proxy"]).unwrap_or_default())).transpose()
+        });
+        found.clone()
     }
 
     /// From `http://[user:password@]host:port` and the list of `NO_PROXY`.
@@ -80,7 +93,8 @@ impl Proxy {
             let plain = Zeroizing::new(decoded(user));
             Arc::new(Zeroizing::new(format!("Basic {}", STANDARD.encode(plain.as_slice()))))
         });
-        Ok(Proxy { at, secret, direct: direct.split([',', ' ']).filter_map(Direct::read).collect() })
+        let direct = direct.split([',', ' ']).filter_map(Direct::read).collect();
+        Ok(Proxy { at, secret, wrong: Arc::default(), direct })
     }
 
     /// Where it is.
@@ -107,6 +121,9 @@ impl Proxy {
     pub(super) async fn connect(&self, to: &Address) -> Result<TcpStream, CarrierError> {
         let failed = |reason: String| CarrierError::Proxy { proxy: self.at.to_string(), reason };
         let broken = |error: std::io::Error| failed(error.to_string());
+        if self.wrong.load(Ordering::Relaxed) {
+            return Err(failed(WRONG.into()));
+        }
         let mut stream = TcpStream::connect((self.at.host(), self.at.port())).await.map_err(broken)?;
         let secret = self.secret.as_ref().map(|secret| format!("Proxy-Authorization: {}\r\n", secret.as_str()));
         let secret = Zeroizing::new(secret.unwrap_or_default());
@@ -128,12 +145,41 @@ impl Proxy {
         parsed.parse(&answer).map_err(|_| failed("it does not answer in HTTP".into()))?;
         match parsed.code {
             Some(200..=299) => Ok(stream),
-            Some(407) => Err(failed("it wants a user name and a password, or others than these (407)".into())),
+            Some(407) => Err(failed(self.unauthorized(parsed.headers))),
             Some(code) => Err(failed(format!("it refused to connect to {to} ({code})"))),
             None => Err(failed("it does not answer in HTTP".into())),
         }
     }
 }
+
+impl Proxy {
+    /// Why it did not let us through, by the ways to sign in that it offers (RFC 9110, section 11.7.1).
+    fn unauthorized(&self, headers: &[httparse::Header<'_>]) -> String {
+        let offers = headers.iter().filter(|header| header.name.eq_ignore_ascii_case("proxy-authenticate"));
+        let schemes = offers.filter_map(|header| std::str::from_utf8(header.value).ok()?.split_whitespace().next());
+        let known = |scheme: &&str| KNOWN.iter().find(|known| known.eq_ignore_ascii_case(scheme)).copied();
+        let schemes: Vec<&str> = schemes.filter_map(|scheme| known(&scheme)).collect();
+        if !schemes.is_empty() && !schemes.contains(&"Basic") {
+            return format!(
+                "it lets in who signs in by {} (407), which Veilsum does not do; run px or cntlm on this machine, which do, and name that in \
+                 HTTPS_PROXY",
+                schemes.join(" or ")
+            );
+        }
+        if self.secret.is_some() {
+            self.wrong.store(true, Ordering::Relaxed);
+            return WRONG.into();
+        }
+        "it wants a user name and a password (407): HTTPS_PROXY=http://USER:PASSWORD@HOST:PORT".into()
+    }
+}
+
+/// What is said of a wrong password.
+const WRONG: &str = "it does not take the user name and password of HTTPS_PROXY (407), which were sent once and are not sent again; correct them \
+                     and start this command again";
+
+/// Ways to sign in that proxies offer. Others are not repeated: they are a proxy's text.
+const KNOWN: [&str; 5] = ["Basic", "Digest", "Negotiate", "NTLM", "Kerberos"];
 
 impl Direct {
     fn read(text: &str) -> Option<Direct> {

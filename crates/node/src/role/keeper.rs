@@ -2,9 +2,9 @@
 
 use std::sync::{Arc, Mutex};
 
-use veilsum_door::{Bound, Data, Ledger, LedgerError, No, Offer, Place, Talk};
+use veilsum_door::{Bound, Data, Granted, Ledger, LedgerError, No, Offer, Place, Talk};
 use veilsum_proto::{
-    policy::{Asked, Consent},
+    policy::Asked,
     roster::{PartyId, Roster},
     standing::{Member, Standing},
     suite::Hash,
@@ -62,7 +62,7 @@ impl Keeper {
         asked: &Asked,
         at: (&Talk, Place),
         offer: Offer,
-    ) -> Result<Consent, No> {
+    ) -> Result<Granted, No> {
         let facts = config.party.federation.facts();
         self.with(|ledger| ledger.consent(&facts, &config.site.policy, asked, at, offer))
     }

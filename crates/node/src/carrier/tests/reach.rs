@@ -136,7 +136,15 @@ async fn a_proxy_that_refuses_is_named_without_its_password() {
     let endless = concat!("HTTP/1.1 200 OK\r\nX: ", "0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef");
     let answers = [
         ("HTTP/1.1 403 Forbidden\r\n\r\n", "403"),
-        ("HTTP/1.1 407 Proxy Authentication Required\r\n\r\n", "(407)"),
+        ("HTTP/1.1 407 Proxy Authentication Required\r\n\r\n", "does not take the user name and password"),
+        (
+            "HTTP/1.1 407 No\r\nproxy-authenticate: Basic realm=\"a\"\r\nProxy-Authenticate: NTLM\r\n\r\n",
+            "does not take the user",
+        ),
+        (
+            "HTTP/1.1 407 No\r\nProxy-Authenticate: Negotiate\r\nProxy-Authenticate: NTLM\r\n\r\n",
+            "Negotiate or NTLM (407)",
+        ),
         ("SSH-2.0-x\r\n\r\n", "does not answer in HTTP"),
         (endless, "proxy"),
     ];
@@ -150,6 +158,36 @@ async fn a_proxy_that_refuses_is_named_without_its_password() {
             let error = dial(&tcp, &hub).await.map(drop).expect_err("no way").to_string();
             assert!(error.contains(expected) && error.contains(&at.to_string()), "{error}");
             assert!(!error.contains("secret"), "{error}");
+        })
+        .await;
+    }
+}
+
+/// A password that a proxy took for wrong is not sent again, by whichever attempt; one that asks for another way to sign in is told apart
+/// from it, and without a password the error says how to give one.
+#[tokio::test]
+async fn a_wrong_password_goes_out_once() {
+    let hub = "hub.invalid:443".parse().expect("an address");
+    for (user, offers, sent) in [("anna:secret@", "Basic realm=x", 1), ("anna:secret@", "NTLM", 3), ("", "Basic", 3)] {
+        soon(async {
+            let says: &'static str = match offers {
+                "NTLM" => "HTTP/1.1 407 No\r\nProxy-Authenticate: NTLM\r\n\r\n",
+                _ => "HTTP/1.1 407 No\r\nProxy-Authenticate: Basic realm=x\r\n\r\n",
+            };
+            let (at, mut requests) = proxy(loopback(), Some(says)).await;
+            let through = Proxy::new(&format!("http://{user}{at}"), "").expect("a proxy");
+            let mut told = String::new();
+            for _ in 0..3 {
+                let tcp = Network::new(Transport::Tcp, Some(through.clone()));
+                told = dial(&tcp, &hub).await.map(drop).expect_err("no way").to_string();
+            }
+            let mut asked = 0;
+            while requests.try_recv().is_ok() {
+                asked += 1;
+            }
+            assert_eq!(asked, sent, "{offers}: {told}");
+            assert_eq!(told.contains("HTTPS_PROXY=http://USER:PASSWORD@"), user.is_empty(), "{told}");
+            assert_eq!(told.contains("px or cntlm"), offers == "NTLM", "{told}");
         })
         .await;
     }

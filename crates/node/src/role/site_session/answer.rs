@@ -1,14 +1,8 @@
 //! One question, from its frame to the state machine: is it one of so many and of the right length, does this site's own copy of
 //! the method ask it, may the answer leave, and what is it.
 
-use veilsum_door::question_digest;
-use veilsum_proto::{
-    Error, Rule,
-    message::Kind,
-    noise,
-    policy::{Asked, Consent},
-    site::Input,
-};
+use veilsum_door::{Granted, question_digest};
+use veilsum_proto::{Error, Rule, message::Kind, policy::Asked, site::Input};
 
 use super::SiteSession;
 use crate::{
@@ -38,10 +32,10 @@ impl SiteSession {
             Err(why) => Err((why, Rule::Pol3)),
         };
         let checked = match checked {
-            Ok(checked) => self.consents(&asked, &checked).map(|consent| (checked, consent)),
+            Ok(checked) => self.consents(&asked, &checked).map(|granted| (checked, granted)),
             Err((why, rule)) => Err(refusal(why, rule)),
         };
-        let (Checked { question, drawn, judged, .. }, consent) = match checked {
+        let (Checked { question, drawn, judged, .. }, granted) = match checked {
             Ok(ok) => ok,
             Err(e) => {
                 let rule = e.rule().unwrap_or(Rule::Pol3);
@@ -57,21 +51,19 @@ impl SiteSession {
         let cohort = asked.cohort.len();
         let rows = self.config.rows.clone();
         let form = self.config.party.federation.form()?;
-        let key = form.noise.map(|_| noise::Key::random(&mut system_rng()));
-        let values = computed(move || {
-            let terms = question::Terms { form, drawn, judged: judged.as_ref(), noise: key.as_ref() };
-            question::contribute(&question, &*rows, &terms)
+        // A mask for every site is as long as the vector.
+        let masks = 8 * asked.words * cohort;
+        let answer = computed(move || {
+            let terms = question::Terms { form, drawn, judged: judged.as_ref(), noise: None };
+            question::answer(&question, &*rows, &terms, granted, &mut system_rng())
         })
         .await??;
-        // A mask for every site is as long as the vector.
-        let masks = 8 * values.len() * cohort;
-        aside_from(masks / MASKS, || self.site.handle(Input::Contribute { consent, values }, &mut system_rng()))
-            .await?;
+        aside_from(masks / MASKS, || self.site.handle(answer, &mut system_rng())).await?;
         Ok(None)
     }
 
     /// What the policy and the ledger say to a question that belongs to the plan.
-    fn consents(&self, asked: &Asked, checked: &Checked) -> Result<Consent, Error> {
+    fn consents(&self, asked: &Asked, checked: &Checked) -> Result<Granted, Error> {
         let (talk, place) = (self.talk()?, self.place(asked.slot, &asked.cohort));
         let offer = self.config.party.federation.offer(&checked.question, &checked.layout);
         Ok(self.keeper.consent(&self.config, asked, (&talk, place), offer)?)

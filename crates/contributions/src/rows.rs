@@ -1,0 +1,43 @@
+//! How rows lie in memory: groups of eight, column by column, so that a column of a group is one vector.
+
+/// Rows in a group. Fixed, whatever the processor's vectors hold: it decides the order of every sum.
+pub const LANES: usize = 8;
+
+/// One value for each row of a group, aligned to a cache line so that no vector load straddles two.
+#[derive(Clone, Copy)]
+#[repr(C, align(64))]
+pub struct Lanes(pub [f64; LANES]);
+
+impl Lanes {
+    /// Zeros.
+    pub const ZERO: Self = Self([0.0; LANES]);
+
+    /// The sum of all lanes, in one fixed order.
+    pub fn sum(&self) -> f64 {
+        let [a, b, c, d, e, f, g, h] = self.0;
+        ((a + b) + (c + d)) + ((e + f) + (g + h))
+    }
+}
+
+/// Rows, which whoever adds them up reads by itself. Group g, column j stand at `g * d + j`.
+#[derive(Clone, Copy)]
+pub struct Rows<'r> {
+    /// The groups.
+    pub groups: &'r [Lanes],
+    /// How many rows they hold.
+    pub len: usize,
+    /// Values of each, d.
+    pub columns: usize,
+}
+
+impl Rows<'_> {
+    /// Puts the values of a row, counted from 0, into d places.
+    ///
+    /// # Panics
+    /// If there is no such row.
+    #[inline(always)]
+    pub fn read(&self, row: usize, x: &mut [f64]) {
+        let group = &self.groups[row / LANES * self.columns..][..self.columns];
+        x.iter_mut().zip(group).for_each(|(x, column)| *x = column.0[row % LANES]);
+    }
+}
