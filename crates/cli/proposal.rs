@@ -21,7 +21,7 @@ use veilsum_node::{
     role::standby::{Looking, Opinion},
     table,
 };
-use veilsum_proto::{Error, identity::Identity, roster::Roster, suite::hash};
+use veilsum_proto::{identity::Identity, roster::Roster, suite::hash};
 
 use crate::party::Own;
 
@@ -114,7 +114,7 @@ impl Judge {
             if let Verdict::No(No::Column(at)) = verdict
                 && let Some(name) = federation.work.headers().nth(at - 1)
             {
-                opinion.words += &format!(": {name:?}");
+                opinion.words = opinion.words.replacen('\n', &format!(": {name:?}\n"), 1);
             }
             return Ok(opinion);
         }
@@ -168,7 +168,8 @@ fn said(verdict: Verdict) -> Opinion {
             (PlanAnswer::Ran, words.to_owned())
         }
         Verdict::No(why) => {
-            (PlanAnswer::refusal(&why), format!("No: this site does not answer this plan: {}", Error::from(why)))
+            let (answer, Failure { message, advice, .. }) = (PlanAnswer::refusal(&why), why.into());
+            (answer, format!("No: this site does not answer this plan: {message}\n  ({advice})"))
         }
         Verdict::NeedsAgreement(needs) => (PlanAnswer::NeedsAgreement, format!("Not yet: {}", No::Unagreed(needs))),
     };
@@ -185,14 +186,63 @@ mod tests {
 
     use veilsum_node::{
         documents::write_roster,
-        door::{Ledger, Policy},
+        door::{Ledger, Needs, Policy, Unit},
         facts::set_of,
         plan::{Column, OutOfBox, PlanSpec, Seeding},
     };
-    use veilsum_proto::codec;
+    use veilsum_proto::{codec, policy::Below};
     use veilsum_testkit::{cast::Cast, program::Folder};
 
     use super::*;
+
+    /// The catalogue of what a site says no to: each is in words, with its rule and what to do next, on the site's own screen, in the error of
+    /// `check`, `agree` and `run`, and, without what is the site's own, on the coordinator's.
+    #[test]
+    fn every_refusal_says_what_to_do_on_the_screen_of_whoever_can_act() {
+        let (person, rows) = (Unit::Person(5), Unit::Row);
+        let all = [
+            No::Below(Below::Sites { over: 3, least: 5 }),
+            No::Below(Below::Questions { asked: 9, most: 8 }),
+            No::Threshold { sites: 5, threshold: 3, colluders: 3 },
+            No::Method,
+            No::Column(2),
+            No::NoPersons,
+            No::Unit { plan: rows, own: person },
+            No::OtherUnit { account: rows, policy: person },
+            No::Room { plan: 64, own: 1_000 },
+            No::Account { left: 600_000_000, cap: 2_000_000_000 },
+            No::AboveCap { policy: 4_000_000_000, cap: 2_000_000_000 },
+            No::RunBefore,
+            No::Answered,
+            No::Price,
+            No::Exact,
+            No::ExactAny,
+            No::AfterExact,
+            No::Clusters,
+            No::Fuzzifier,
+            No::NamesCentres,
+            No::Unagreed(vec![Needs::Exact]),
+            No::Unagreed(vec![Needs::Set, Needs::Always]),
+        ];
+        let mut told = BTreeSet::new();
+        for no in all {
+            let (rule, own) = (no.rule().to_string(), said(Verdict::No(no.clone())));
+            let Failure { message, advice, .. } = Failure::from(no.clone());
+            assert!(message.contains(&rule) && advice.len() > 20, "{message}: {advice}");
+            let ran = no == No::RunBefore;
+            assert!(ran || (own.words.contains(&message) && own.words.contains(&advice)), "{}", own.words);
+            // Only what a rule is about, in words, and where more is said: never the rule alone, and never the site's own numbers.
+            let coordinator = own.answer.to_string();
+            let words = coordinator.split(' ').filter(|word| word.len() > 2).count();
+            assert!(words >= 3 && !coordinator.contains(&rule), "{no:?}: {coordinator}");
+            assert!(!coordinator.chars().any(|c| c.is_ascii_digit()), "{coordinator}");
+            told.insert(message);
+        }
+        assert_eq!(told.len(), 22, "each has a sentence of its own");
+        let dear = said(Verdict::No(No::Account { left: 600_000_000, cap: 2_000_000_000 }));
+        assert!(dear.words.contains("a plan of rho 0.3 fits"), "{}", dear.words);
+        assert!(dear.answer.to_string().contains("its own screen says what would fit"), "{}", dear.answer);
+    }
 
     fn columns() -> Vec<Column> {
         ["x", "y"].map(|name| Column { name: name.into(), lower: 0.0, upper: 1.0 }).to_vec()

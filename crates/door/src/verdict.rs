@@ -166,9 +166,13 @@ pub enum No {
     /// The plan has room for fewer rows than the site may hold.
     #[error("the plan allows a site {plan} rows, and this site may hold {own} (max_rows)")]
     Room { plan: u64, own: u64 },
-    /// More would be spent in all than the cap.
-    #[error("rho {} would be spent in all, and this site allows {} for the life of its account", rho_text(*spent), rho_text(*cap))]
-    Account { spent: u64, cap: u64 },
+    /// More would be spent than is left of the cap.
+    #[error(
+        "it may spend more than is left: a plan of rho {} fits, and this site allows {} for the life of its account",
+        each(*left),
+        each(*cap)
+    )]
+    Account { left: u64, cap: u64 },
     /// The policy would raise the account's cap.
     #[error(
         "site.toml says rho = {}, and the account's cap is rho = {}: site.toml lowers it alone, and its operator raises it (veilsum agree --cap {})",
@@ -368,8 +372,8 @@ pub fn cap_of(policy: &Policy, account: &Account) -> Result<u64, No> {
 
 /// [POL-8]: what is left of the cap once `nano_rho` is spent beside what is `committed`.
 fn check_account(cap: u64, committed: u64, nano_rho: u64) -> Result<u64, No> {
-    let spent = committed.saturating_add(nano_rho);
-    cap.checked_sub(spent).ok_or(No::Account { spent, cap })
+    let left = cap.saturating_sub(committed);
+    left.checked_sub(nano_rho).ok_or(No::Account { left, cap })
 }
 
 /// Fuzzifiers below this, in thousandths, are nearly hard partitions of few rows.

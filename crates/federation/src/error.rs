@@ -202,19 +202,32 @@ impl From<LedgerError> for Failure {
 impl From<No> for Failure {
     fn from(no: No) -> Self {
         let advice = match &no {
-            No::AfterExact => Some(AFTER_EXACT),
-            No::RunBefore => Some(AFTER_RUN),
-            _ => None,
+            No::AfterExact => {
+                "nothing gives these rows a promise again; for other people's rows join from another folder (`veilsum join`)"
+            }
+            No::RunBefore => {
+                "wait for the coordinator's next plan: each run has a plan of its own, which comes by itself"
+            }
+            No::AboveCap { .. } => "lower rho in site.toml, or raise the cap as its error says",
+            No::NoPersons => {
+                "say which column names the person (person under [rows] in site.toml), or ask for a plan that hides rows"
+            }
+            No::Unit { .. } => "ask the coordinator for a plan that hides what this site's site.toml says",
+            No::OtherUnit { .. } => {
+                "put person and rows_per_person in site.toml back: an account keeps its unit for good"
+            }
+            No::Exact => "ask for a plan with noise; `exact` in site.toml lets you agree to others, one by one",
+            No::ExactAny => "ask for the same plan with sites = \"same\", or for one with noise",
+            No::Clusters | No::Fuzzifier | No::NamesCentres => {
+                "ask the coordinator for another plan: nobody can agree to this one, as its totals could be single rows"
+            }
+            // What its rule says.
+            _ => "",
         };
         let failure = Failure::from(veilsum_proto::Error::from(no));
-        Failure { advice: advice.map_or(failure.advice, str::to_owned), ..failure }
+        if advice.is_empty() { failure } else { Failure { advice: advice.into(), ..failure } }
     }
 }
-
-const AFTER_RUN: &str = "wait for the coordinator's next plan: each run has a plan of its own, which comes by itself";
-
-const AFTER_EXACT: &str =
-    "nothing gives these rows a promise again; for other people's rows join from another folder (`veilsum join`)";
 
 /// What to do after this site's own policy refused.
 pub fn after_refusal(rule: Rule) -> &'static str {

@@ -88,8 +88,8 @@ fn pol_4_to_10_every_no_has_a_cause() {
         (noisy(5), policy(), 0, Ok(big - 5)),
         (noisy(big), policy(), 0, Ok(0)),
         (noisy(5), policy(), big - 5, Ok(0)),
-        (noisy(5), policy(), big - 4, Err(No::Account { spent: big + 1, cap: big })),
-        (noisy(u64::MAX), policy(), 60, Err(No::Account { spent: u64::MAX, cap: big })),
+        (noisy(5), policy(), big - 4, Err(No::Account { left: 4, cap: big })),
+        (noisy(u64::MAX), policy(), 60, Err(No::Account { left: big - 60, cap: big })),
         (PlanFacts { sites: 2, ..noisy(5) }, policy(), 0, Err(No::Below(Below::Sites { over: 2, least: 3 }))),
         (
             noisy(5),
@@ -151,7 +151,7 @@ fn pol_8_a_question_is_within_price_and_cap() {
     };
     assert_eq!(no(&noisy(40), Some(40), account(60)), None);
     assert_eq!(no(&noisy(40), Some(41), account(0)), Some(No::Price));
-    assert_eq!(no(&noisy(40), Some(40), account(61)), Some(No::Account { spent: 101, cap: 100 }));
+    assert_eq!(no(&noisy(40), Some(40), account(61)), Some(No::Account { left: 39, cap: 100 }));
     assert_eq!(no(&noisy(40), None, account(0)), Some(No::Price), "an exact answer is none of a plan with noise");
     assert_eq!(no(&noisy(40), Some(0), account(0)), Some(No::Price), "no noise is so large");
     assert_eq!(no(&exact(), None, account(0)), Some(No::Unagreed(vec![Needs::Exact])));
@@ -252,9 +252,9 @@ fn pol_8_a_policy_lowers_the_cap_and_raises_none() {
     };
     assert_eq!(says(Bound::of(20), None), Ok(5));
     assert_eq!(says(Bound::of(20), Some(15)), Ok(0));
-    assert_eq!(says(Bound::of(20), Some(14)), Err(No::Account { spent: 15, cap: 14 }));
+    assert_eq!(says(Bound::of(20), Some(14)), Err(No::Account { left: 9, cap: 14 }));
     assert_eq!(says(Bound::of(20), Some(21)), Err(No::AboveCap { policy: 21, cap: 20 }));
-    assert_eq!(says(Bound { before: 6, ..Bound::of(20) }, None), Err(No::Account { spent: 21, cap: 20 }));
+    assert_eq!(says(Bound { before: 6, ..Bound::of(20) }, None), Err(No::Account { left: 9, cap: 20 }));
     assert_eq!(says(Bound { honest: 3, ..Bound::of(20) }, None), Ok(15));
     let persons = Bound { unit: Unit::Person(3), ..Bound::of(20) };
     assert_eq!(says(persons, None), Err(No::OtherUnit { account: Unit::Person(3), policy: Unit::Row }));

@@ -89,9 +89,11 @@ fn refused_by(rule: Rule) -> String {
         Rule::Pol4 => {
             "methods, columns, persons or room for rows are not as it wants them (methods, columns, rows_per_person, max_rows)"
         }
-        Rule::Pol8 => "its account does not suffice",
+        Rule::Pol8 => "its account does not suffice; its own screen says what would fit",
         Rule::Pol9 => "it gives no such exact totals (exact)",
         Rule::Thr2 => "it supposes that more sites collude than the threshold withstands (colluders)",
+        Rule::Jrn2 => "it answered this round before, and has lost what it answered",
+        Rule::Pol10 => "its operator has yet to agree to it",
         other => return format!("rule {other}; its own screen says more"),
     };
     why.to_owned()
