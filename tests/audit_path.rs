@@ -26,7 +26,7 @@ const PARTS: [Part; 3] = [
     (
         "The door",
         "What is asked is answered if policy and account allow it, with noise. One row moves the answer by a bounded length, whatever \
-         computes it. The ledger has it first.",
+         computes what it adds. The ledger has it first.",
         &["veilsum_door"],
     ),
     (

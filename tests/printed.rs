@@ -131,6 +131,10 @@ fn every_command_that_is_printed_works_as_printed() {
         let heard = digits(party.running.as_ref().expect("it joins"));
         hub.types(&format!("federation approve {name}="), &[("DIGITS", &heard)]);
     }
+    // Whoever joins without --run waits for a plan, too.
+    let plan = [("--k K", "--k 3 --rho=0.4"), ("N ", "6000 "), ("NAME=LOW:HIGH", "x=0:1 y=0:1")];
+    let plan = hub.printed("plan new", &plan);
+    let proposed = hub.house.start(&plan.iter().map(String::as_str).collect::<Vec<_>>());
     for (name, party) in &mut parties {
         if *name != "hospital-b" {
             let joined = party.running.take().expect("it joins").wait(LIMIT).expect(0);
@@ -150,8 +154,7 @@ fn every_command_that_is_printed_works_as_printed() {
             }
         }
     }
-    let plan = [("--k K", "--k 3 --rho=0.4"), ("N ", "6000 "), ("NAME=LOW:HIGH", "x=0:1 y=0:1")];
-    hub.types("plan new", &plan);
+    hub.screens += &proposed.wait(LIMIT).expect(0).text();
     hub.running.as_ref().expect("it runs").until_result(1, LIMIT);
     for (_, party) in &parties {
         let again = |log: &str| log.matches("standing by at the coordinator").count() > 1;

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
-use veilsum_contributions::Question;
+use veilsum_contributions::{Change, Question, Rows};
 
 use crate::kernel::{Form, Step, Sums};
 use crate::query::{Block, Per, Query};
@@ -169,34 +169,32 @@ const MOST_IN_ALL: f64 = (1u64 << 63) as f64;
 
 /// What a question under noise asks of a site's rows.
 pub enum AskedOfRows<'a> {
-    /// Of each of these rows the same, one question behind the other.
-    Each(veilsum_contributions::Rows<'a>, &'a [Question<'a>]),
-    /// How many rows lack a value, by column; other entries have none.
-    Missing(&'a [u64]),
+    /// Of each of these rows, so changed, the same, one question behind the other.
+    Each(Rows<'a>, Option<Change<'a>>, &'a [Question<'a>]),
+    /// How many rows lack a value, by entry; nothing for those that no row adds to.
+    Missing(&'a [Option<u64>]),
 }
 
-/// Gives to `take` what this batch, whose answer has so many entries, asks of these rows under noise, in the units of the question.
+/// Gives to `take` what this batch asks of these rows under noise. What is asked is made of the batch and the box alone.
 ///
 /// # Errors
-/// As [`answer`]; [`Error::Steps`] if the answer has another length, or rows cannot be bounded for the question.
-pub fn asked_of_rows<T>(
-    batch: &Batch,
-    rows: &Prepared,
-    width: usize,
-    take: impl FnOnce(AskedOfRows<'_>) -> T,
-) -> Result<T, Error> {
-    if batch.layout(rows.domain())?.iter().map(|block| block.len).sum::<usize>() != width {
-        return Err(Error::Steps);
+/// As [`answer`]; [`Error::Steps`] if rows cannot be bounded for the question.
+pub fn asked_of_rows<T>(batch: &Batch, rows: &Prepared, take: impl FnOnce(AskedOfRows<'_>) -> T) -> Result<T, Error> {
+    batch.check(rows.domain())?;
+    if let [Query::Missing(missing)] = batch.queries.as_slice() {
+        return Ok(take(AskedOfRows::Missing(&missing.by_entry(rows))));
     }
-    let moved = batch.moved(rows)?;
-    let rows = moved.as_deref().unwrap_or(rows);
-    if let [Query::Missing(_)] = batch.queries.as_slice() {
-        return Ok(take(AskedOfRows::Missing(rows.missing())));
-    }
-    let held: Vec<_> = batch.queries.iter().map(|query| query.held(rows.domain())).collect();
-    let asked = batch.queries.iter().zip(&held).map(|(query, held)| query.of_row(rows.domain(), held));
+    let domain = batch.domain(rows.domain())?;
+    let change = batch.transform.as_ref().map(|of| Change {
+        lower: &of.lower,
+        upper: &of.upper,
+        shift: &of.shift,
+        factor: &of.factor,
+    });
+    let held: Vec<_> = batch.queries.iter().map(|query| query.held(&domain)).collect();
+    let asked = batch.queries.iter().zip(&held).map(|(query, held)| query.of_row(&domain, held));
     let questions = asked.collect::<Option<Vec<_>>>().ok_or(Error::Steps)?;
-    Ok(take(AskedOfRows::Each(rows.packed().plain(), &questions)))
+    Ok(take(AskedOfRows::Each(rows.packed().plain(), change, &questions)))
 }
 
 /// As [`answer`], in whole numbers, which are added as integers: every row's contribution is rounded to the step of its entry

@@ -17,7 +17,7 @@ mod shifts;
 mod validity;
 
 pub use bins::Bracket;
-pub use rows::{LANES, Lanes, Rows};
+pub use rows::{Change, LANES, Lanes, Rows};
 
 /// What is asked of every row of d columns. Points are row-major, one after the other, in the units of the rows.
 #[derive(Debug, Clone, Copy)]

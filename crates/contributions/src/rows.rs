@@ -1,4 +1,4 @@
-//! How rows lie in memory: groups of eight, column by column, so that a column of a group is one vector.
+//! How rows lie in memory, and by what each is changed before it is asked: groups of eight, column by column, so that a column of a group is one vector.
 
 /// Rows in a group. Fixed, whatever the processor's vectors hold: it decides the order of every sum.
 pub const LANES: usize = 8;
@@ -39,5 +39,33 @@ impl Rows<'_> {
     pub fn read(&self, row: usize, x: &mut [f64]) {
         let group = &self.groups[row / LANES * self.columns..][..self.columns];
         x.iter_mut().zip(group).for_each(|(x, column)| *x = column.0[row % LANES]);
+    }
+}
+
+/// What every row is changed by before a question is asked of it, column by column: (x within bounds − shift) · factor. All of d.
+#[derive(Clone, Copy)]
+pub struct Change<'c> {
+    /// The least that stays.
+    pub lower: &'c [f64],
+    /// The most that stays, not below.
+    pub upper: &'c [f64],
+    /// What is taken off.
+    pub shift: &'c [f64],
+    /// By what the rest is multiplied.
+    pub factor: &'c [f64],
+}
+
+impl Change<'_> {
+    /// Changes the values of a row.
+    ///
+    /// # Panics
+    /// If bounds are no interval.
+    #[inline(always)]
+    pub fn apply(&self, x: &mut [f64]) {
+        let bounds = self.lower.iter().zip(self.upper);
+        let by = self.shift.iter().zip(self.factor);
+        for ((x, (lower, upper)), (shift, factor)) in x.iter_mut().zip(bounds).zip(by) {
+            *x = (x.clamp(*lower, *upper) - shift) * factor;
+        }
     }
 }

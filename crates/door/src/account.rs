@@ -244,6 +244,12 @@ impl Account {
         self.promised.insert(talk.session, Promise { talk: *talk, place, answer });
     }
 
+    /// Whether another answer than this is promised in this round.
+    pub(crate) fn promises_another(&self, talk: &Talk, place: &Place, answer: &Answer) -> bool {
+        let promised = self.promised.get(&talk.session).filter(|of| of.talk == *talk && of.place == *place);
+        promised.is_some_and(|of| of.answer != *answer)
+    }
+
     /// Withdraws what was promised in this conversation and has not left.
     pub(crate) fn take_back(&mut self, session: &Hash) {
         self.promised.remove(session);

@@ -12,7 +12,7 @@ use std::{
 };
 
 use rayon::prelude::*;
-use veilsum_contributions::{Question, Rows};
+use veilsum_contributions::{Change, Question, Rows};
 use veilsum_proto::{Error, Rule, fixed, noise};
 use zeroize::Zeroizing;
 
@@ -74,63 +74,81 @@ fn invalid(why: &str) -> Error {
 
 /// Where a sum under noise comes from.
 pub enum Source<'a> {
-    /// Each of these rows adds to these questions, one behind the other.
-    Table(Rows<'a>, &'a [Question<'a>]),
-    /// Rows that each add 1 to some of the first entries and nothing to others: how many to which. Whoever counted them is trusted that no row
-    /// counts twice in one.
-    Counts(&'a [u64]),
-    /// Rows in other processes, which run [`Source::sum`] on each row once and add the sums up.
+    /// Each of these rows, so changed, adds to these questions, one behind the other.
+    Table(Rows<'a>, Option<Change<'a>>, &'a [Question<'a>]),
+    /// Rows that each add 1 to some entries: how many to which, and nothing for those that no row adds to. Whoever counted them is trusted that
+    /// no row counts twice in one.
+    Counts(&'a [Option<u64>]),
+    /// Rows in other processes, which are trusted to run [`Source::sum`] on each row once and to add the sums up.
     Elsewhere(&'a mut dyn FnMut() -> Vec<i64>),
-}
-
-impl Source<'_> {
-    /// The sum; `factors` has one for each entry.
-    pub fn sum(self, factors: &[f64]) -> Vec<i64> {
-        match self {
-            Self::Table(rows, questions) => sum_of(rows, questions, factors, &veilsum_contributions::add),
-            Self::Counts(counts) => counted(counts, factors),
-            Self::Elsewhere(sum) => sum(),
-        }
-    }
-
-    /// The sum with noise of this deviation, which is drawn before a row is visited.
-    ///
-    /// # Errors
-    /// As [`noise::add`]; an error if the sum has not one word for each factor.
-    pub fn noisy(self, factors: &[f64], deviation: u64, key: &noise::Key) -> Result<Vec<u64>, Error> {
-        let mut noisy = Zeroizing::new(vec![0; factors.len()]);
-        noise::add(&mut noisy, deviation, &mut noise::Stream::new(key))?;
-        let sum = self.sum(factors);
-        if sum.len() != factors.len() {
-            return Err(Error::ApiMisuse("an answer of another length than its layout"));
-        }
-        Ok(noisy.iter().zip(sum).map(|(noise, sum)| noise.wrapping_add(fixed::to_ring(sum))).collect())
-    }
 }
 
 /// What one row adds, as [`veilsum_contributions::add`] says it.
 type Add = dyn Fn(&Question<'_>, &[f64], &mut [f64], &mut [f64]) + Sync;
 
-/// The sum of [`Source::Counts`]. Nothing if a row that adds to all of them would add too much.
-fn counted(counts: &[u64], factors: &[f64]) -> Vec<i64> {
-    let mut one = vec![0i32; factors.len()];
-    let all: Vec<f64> = (0..factors.len()).map(|at| f64::from(u8::from(at < counts.len()))).collect();
-    let taken = i64::from(guarded(&all, factors, &mut one));
-    let counts = counts.iter().chain(std::iter::repeat(&0));
-    one.iter().zip(counts).map(|(one, count)| i64::from(*one).wrapping_mul(*count as i64) & -taken).collect()
+impl Source<'_> {
+    /// The sum; `factors` has one for each entry.
+    ///
+    /// # Errors
+    /// An error, whatever the rows are, if they have another width than the questions, or a row that adds to all entries that it may add to
+    /// would count as nothing.
+    pub fn sum(self, factors: &[f64]) -> Result<Vec<i64>, Error> {
+        let sum = match self {
+            Self::Table(rows, change, questions) => {
+                if questions.iter().map(Question::width).sum::<usize>() != factors.len() {
+                    return Err(OTHER_LENGTH);
+                }
+                sum_of(rows, change, questions, factors, &veilsum_contributions::add)
+            }
+            Self::Counts(counts) => counted(counts, factors)?,
+            Self::Elsewhere(sum) => sum(),
+        };
+        if sum.len() == factors.len() { Ok(sum) } else { Err(OTHER_LENGTH) }
+    }
+
+    /// The sum with noise of this deviation, which is drawn before a row is visited.
+    ///
+    /// # Errors
+    /// As [`noise::add`] and [`Source::sum`].
+    pub fn noisy(self, factors: &[f64], deviation: u64, key: &noise::Key) -> Result<Vec<u64>, Error> {
+        let mut noisy = Zeroizing::new(vec![0; factors.len()]);
+        noise::add(&mut noisy, deviation, &mut noise::Stream::new(key))?;
+        let sum = self.sum(factors)?;
+        Ok(noisy.iter().zip(sum).map(|(noise, sum)| noise.wrapping_add(fixed::to_ring(sum))).collect())
+    }
 }
 
-fn sum_of(rows: Rows<'_>, questions: &[Question<'_>], factors: &[f64], add: &Add) -> Vec<i64> {
+const OTHER_LENGTH: Error = Error::ApiMisuse("an answer of another length than its layout");
+
+/// The sum of [`Source::Counts`].
+fn counted(counts: &[Option<u64>], factors: &[f64]) -> Result<Vec<i64>, Error> {
+    let mut one = vec![0i32; factors.len()];
+    let all: Vec<f64> = counts.iter().map(|count| f64::from(u8::from(count.is_some()))).collect();
+    if all.len() != factors.len() || !guarded(&all, factors, &mut one) {
+        return Err(Error::ApiMisuse("counts that no row may add to"));
+    }
+    Ok(one.iter().zip(counts).map(|(one, count)| i64::from(*one).wrapping_mul(count.unwrap_or(0) as i64)).collect())
+}
+
+fn sum_of(
+    rows: Rows<'_>,
+    change: Option<Change<'_>>,
+    questions: &[Question<'_>],
+    factors: &[f64],
+    add: &Add,
+) -> Vec<i64> {
     let width = factors.len();
+    let needed = questions.iter().map(Question::scratch).max().unwrap_or(0);
     let part = |first: usize| {
         let mut sums = vec![0i64; width];
         let (mut x, mut own, mut words) = (vec![0.0; rows.columns], vec![0.0; width], vec![0i32; width]);
-        let mut scratch = vec![0.0; questions.iter().map(Question::scratch).max().unwrap_or(0)];
+        let mut scratch = vec![0.0; needed];
         for row in first..(first + CHUNK).min(rows.len) {
             x.fill(0.0);
             own.fill(0.0);
             let whole = quietly(|| {
                 rows.read(row, &mut x);
+                change.iter().for_each(|change| change.apply(&mut x));
                 let mut rest = own.as_mut_slice();
                 for question in questions {
                     let (out, next) = rest.split_at_mut(question.width());
@@ -208,7 +226,7 @@ mod tests {
     }
 
     fn moments_of(rows: &[f64], factors: &[f64], add: &Add) -> Vec<i64> {
-        sum_of(Rows { groups: &groups(rows), len: rows.len(), columns: 1 }, &[MOMENTS], factors, add)
+        sum_of(Rows { groups: &groups(rows), len: rows.len(), columns: 1 }, None, &[MOMENTS], factors, add)
     }
 
     fn moments(rows: &[f64], factors: &[f64]) -> Vec<i64> {
@@ -255,7 +273,13 @@ mod tests {
             let rows: Vec<f64> = (0..dice.next_u32() % 20).map(|_| unit(&mut dice) - 0.5).collect();
             let one = unit(&mut dice) - 0.5;
             let [without, with, alone] = [rows.clone(), [rows.clone(), vec![one]].concat(), vec![one]].map(|rows| {
-                sum_of(Rows { groups: &groups(&rows), len: rows.len(), columns: 1 }, &[DISTANCES], &[0.4; 5], &wrong)
+                sum_of(
+                    Rows { groups: &groups(&rows), len: rows.len(), columns: 1 },
+                    None,
+                    &[DISTANCES],
+                    &[0.4; 5],
+                    &wrong,
+                )
             });
             let moved: Vec<i64> = with.iter().zip(&without).map(|(a, b)| a - b).collect();
             assert_eq!(moved, alone, "kind {kind}: another row moved");
@@ -286,16 +310,43 @@ mod tests {
         }
     }
 
-    /// [NOI-3]: rows that are counted add no more than others.
+    /// [NOI-3]: rows that are counted add no more than others, and what no row may add to is no part of what one adds.
     #[test]
     fn noi_3_a_counted_row_is_bounded() {
         let whole = i64::from(WHOLE);
         let half = whole / 2;
-        assert_eq!(counted(&[3, 2], &[0.5, 0.5, 0.5]), [3 * half, 2 * half, 0]);
-        assert_eq!(counted(&[3], &[1.0]), [3 * whole]);
-        for bad in [&[1.0, 1.0], &[1.5, 0.1], &[f64::NAN, 0.1]] {
-            assert_eq!(counted(&[3, 2], bad), [0, 0]);
+        let sum = |counts: &[Option<u64>], factors: &[f64]| Source::Counts(counts).sum(factors);
+        assert_eq!(sum(&[Some(3), Some(2), None], &[0.5, 0.5, 1.0]).unwrap(), [3 * half, 2 * half, 0]);
+        assert_eq!(sum(&[Some(3), None, None], &[1.0; 3]).unwrap(), [3 * whole, 0, 0]);
+        for bad in [&[1.0, 1.0][..], &[1.5, 0.1], &[f64::NAN, 0.1], &[0.5], &[0.5, 0.5, 0.5]] {
+            assert!(sum(&[Some(3), Some(2)], bad).is_err(), "{bad:?}");
         }
+    }
+
+    /// What does not fit is an error before a row is visited, with rows and without.
+    #[test]
+    fn questions_of_another_width_are_an_error() {
+        for rows in [&[][..], &[0.5], &[f64::NAN]] {
+            let sum = |factors: &[f64]| {
+                let groups = groups(rows);
+                Source::Table(Rows { groups: &groups, len: rows.len(), columns: 1 }, None, &[MOMENTS]).sum(factors)
+            };
+            assert!(sum(&[0.5; 2]).is_ok() && sum(&[0.5; 1]).is_err() && sum(&[0.5; 3]).is_err());
+        }
+    }
+
+    /// A row is changed by the question alone: clipped, shifted, multiplied.
+    #[test]
+    fn a_row_is_changed_before_it_is_asked() {
+        let change = Change { lower: &[0.0], upper: &[1.0], shift: &[0.5], factor: &[2.0] };
+        let of = |rows: &[f64], change| {
+            let groups = groups(rows);
+            let rows = Rows { groups: &groups, len: rows.len(), columns: 1 };
+            Source::Table(rows, change, &[MOMENTS]).sum(&[0.5, 0.5]).unwrap()
+        };
+        assert_eq!(of(&[-7.0, 0.25, 9.0], Some(change)), of(&[-1.0, -0.5, 1.0], None));
+        // Bounds that are no interval: the row counts as nothing.
+        assert_eq!(of(&[0.5], Some(Change { lower: &[1.0], upper: &[0.0], ..change })), [0, 0]);
     }
 
     /// [NOI-3], [NOI-4]: noise of a price costs no more than it, and a deviation less would.

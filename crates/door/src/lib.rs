@@ -1,15 +1,16 @@
 //! What a site gave away and may give away: its account on disk, and its verdict on a plan and on every question of it.
 //!
-//! No row, no value and no number of rows of a plan with noise enters account and verdict. The guard adds rows up, and trusts nothing that
-//! computes what a row adds. The door knows the masks (`veilsum-proto`), what a row adds (`veilsum-contributions`) and nothing else of
-//! Veilsum; a plan is [`PlanFacts`] to it, numbers and hashes. The normative text is `protocol/door.md`, section 11.
+//! No row, no value and no number of rows of a plan with noise enters account and verdict. The guard adds the rows of a table up, and trusts
+//! nothing that computes what one of them adds; whoever reads the table is trusted to read row by row. The door knows the masks
+//! (`veilsum-proto`), what a row adds (`veilsum-contributions`) and nothing else of Veilsum; a plan is [`PlanFacts`] to it, numbers and
+//! hashes. The normative text is `protocol/door.md`, section 11.
 //!
 //! # How to read this crate
 //!
 //! 1. `policy`: what a site demands;
 //! 2. `entry`, `met`, `account`: the ledger's entries in their chain, what is kept of others' ledgers, and what all of it adds up to;
-//! 3. `verdict`: what a site says to a plan;
-//! 4. [`guard`], `granted`: the sum under noise, its noise, and that an answer leaves with the noise that it was charged for;
+//! 3. [`guard`], `granted`: the sum under noise, its noise, and that an answer leaves with the noise that it was charged for;
+//! 4. `verdict`: what a site says to a plan;
 //! 5. `replace`, `log`: files that are replaced whole, and files that grow;
 //! 6. [`ledger`]: the account on disk, through which every frame leaves.
 //!

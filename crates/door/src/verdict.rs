@@ -402,7 +402,7 @@ pub(crate) fn decide(
     (talk, place): (&Talk, Place),
     answer: Answer,
 ) -> Result<Granted, No> {
-    if account.has_answered(talk, &place) {
+    if account.has_answered(talk, &place) || account.promises_another(talk, &place, &answer) {
         return Err(No::Answered);
     }
     let needs = needs(facts, policy, account, answer.table.as_ref());
@@ -421,6 +421,11 @@ pub(crate) fn decide(
         return Err(No::Price);
     }
     if let Some((rho, price)) = answer.cost.nano_rho.zip(price) {
+        // The run's first entry has made them one.
+        let (of_account, of_policy) = (account.bound().unit, policy.unit);
+        if of_account != of_policy {
+            return Err(No::OtherUnit { account: of_account, policy: of_policy });
+        }
         let (spent, of_plan) = account.spent_beside(talk);
         if of_plan.saturating_add(rho) > price {
             return Err(No::Price);

@@ -194,7 +194,8 @@ impl Process<'_> {
         let input = match said {
             Ok(granted) => {
                 // A plan with noise gives no words away that somebody else made.
-                granted.noisy(&vec![1.0; asked.words], Source::Counts(&[3]), self.dice).expect("its own noise")
+                let mut none = || vec![3; asked.words];
+                granted.noisy(&vec![1.0; asked.words], Source::Elsewhere(&mut none), self.dice).expect("its own noise")
             }
             Err(no) => Input::Refuse { context: asked.context, rule: no.rule() },
         };

@@ -60,20 +60,15 @@ pub enum Steps {
 pub fn words(batch: &Batch, rows: &Prepared, steps: &Steps) -> Result<Vec<i64>, ClusterError> {
     match steps {
         Steps::Exact(steps) => veilsum_cluster::words(batch, rows, steps),
-        Steps::Guarded(factors) => asked(batch, rows, factors, |source| source.sum(factors)),
+        Steps::Guarded(factors) => asked(batch, rows, |source| source.sum(factors).map_err(|_| ClusterError::Steps))?,
     }
 }
 
 /// Gives to `take` where the sum under noise of these rows comes from.
-fn asked<T>(
-    batch: &Batch,
-    rows: &Prepared,
-    factors: &[f64],
-    take: impl FnOnce(Source<'_>) -> T,
-) -> Result<T, ClusterError> {
-    asked_of_rows(batch, rows, factors.len(), |asked| {
+fn asked<T>(batch: &Batch, rows: &Prepared, take: impl FnOnce(Source<'_>) -> T) -> Result<T, ClusterError> {
+    asked_of_rows(batch, rows, |asked| {
         take(match asked {
-            AskedOfRows::Each(rows, questions) => Source::Table(rows, questions),
+            AskedOfRows::Each(rows, change, questions) => Source::Table(rows, change, questions),
             AskedOfRows::Missing(counts) => Source::Counts(counts),
         })
     })
@@ -112,7 +107,7 @@ impl Answerer for Prepared {
         words(batch, self, steps).map_err(misfit)
     }
 
-    fn sum(&self, batch: &Batch, factors: &[f64], take: &mut Take<'_>) -> Result<(), Failure> {
-        Ok(asked(batch, self, factors, take).map_err(misfit)??)
+    fn sum(&self, batch: &Batch, _: &[f64], take: &mut Take<'_>) -> Result<(), Failure> {
+        Ok(asked(batch, self, take).map_err(misfit)??)
     }
 }

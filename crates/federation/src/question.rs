@@ -486,7 +486,7 @@ impl Sum<'_> {
             Ok(())
         };
         match self.batch {
-            None => take(Source::Counts(&[self.rows.rows()]))?,
+            None => take(Source::Counts(&[Some(self.rows.rows())]))?,
             Some(batch) => self.rows.sum(batch, &self.factors, &mut take)?,
         }
         made.ok_or_else(|| Error::ApiMisuse("no sum was made").into())

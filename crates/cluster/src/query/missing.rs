@@ -13,6 +13,17 @@ use crate::{Domain, Error, Prepared};
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct Missing {}
 
+impl Missing {
+    /// The counts by entry; nothing for indicators behind the first of their column, to which no row adds.
+    pub(crate) fn by_entry(self, rows: &Prepared) -> Vec<Option<u64>> {
+        let (domain, counts) = (rows.domain(), rows.missing());
+        let of_column = |of: &usize| (0..*of).map(|at| at == 0);
+        let counted = std::iter::repeat_n(true, domain.numbers()).chain(domain.categories().iter().flat_map(of_column));
+        let of = |(at, counted): (usize, bool)| counted.then(|| counts.get(at).copied().unwrap_or(0));
+        counted.enumerate().map(of).collect()
+    }
+}
+
 impl Family for Missing {
     fn check(&self, _: &Domain) -> Result<(), Error> {
         Ok(())

@@ -154,11 +154,21 @@ fn pol_8_a_question_is_within_price_and_cap() {
     assert_eq!(no(&noisy(40), Some(40), account(61)), Some(No::Account { left: 39, cap: 100 }));
     assert_eq!(no(&noisy(40), None, account(0)), Some(No::Price), "an exact answer is none of a plan with noise");
     assert_eq!(no(&noisy(40), Some(0), account(0)), Some(No::Price), "no noise is so large");
+    let mut persons = account(0);
+    noted(&mut persons, Note::Account(Bound { unit: Unit::Person(5), ..Bound::of(100) }));
+    let other = No::OtherUnit { account: Unit::Person(5), policy: Unit::Row };
+    assert_eq!(no(&noisy(40), Some(40), persons), Some(other), "whether or not a run began");
     assert_eq!(no(&exact(), None, account(0)), Some(No::Unagreed(vec![Needs::Exact])));
     // What the plan's other conversation was promised counts.
     let mut shared = account(60);
     shared.promise(&Talk { session: Hash([77; 32]), ..talk(PLAN) }, PLACE, answer(Some(1)));
     assert_eq!(no(&noisy(40), Some(40), shared), Some(No::Price));
+    // One round has one answer: what is granted for more noise cannot leave under what was promised for less, nor the other way round.
+    let mut twice = account(0);
+    let ask = |account: &mut Account, rho| decide(&noisy(40), &policy, account, &asked, at, answer(rho)).err();
+    assert_eq!(ask(&mut twice, Some(30)), None);
+    assert_eq!((ask(&mut twice, Some(1)), ask(&mut twice, Some(40))), (Some(No::Answered), Some(No::Answered)));
+    assert_eq!(ask(&mut twice, Some(30)), None);
     // A round is answered once, whatever the journal says.
     for (slot, again) in [(0, None), (1, Some(No::Answered)), (2, Some(No::Answered))] {
         for ended in [false, true] {
@@ -202,14 +212,15 @@ fn noi_3_an_answer_leaves_with_the_noise_that_it_was_charged_for() {
     };
     let mut dice = ChaCha20Rng::seed_from_u64(7);
     let words = 4_000;
-    let drawn = consent(words).noisy(&vec![1.0; words], Source::Counts(&[]), &mut dice).unwrap();
+    let nothing = |words| vec![None; words];
+    let drawn = consent(words).noisy(&vec![1.0; words], Source::Counts(&nothing(words)), &mut dice).unwrap();
     let Input::Contribute { values, .. } = drawn else { panic!("an answer") };
     let square = values.iter().map(|word| (*word as i64 as f64).powi(2)).sum::<f64>() / words as f64;
     let charged = guard::deviation_of(10, 1).unwrap() as f64;
     assert!((square.sqrt() / charged - 1.0).abs() < 0.06, "{} of {charged}", square.sqrt());
     let misused = |answer: Result<Input<'_>, Error>| matches!(answer, Err(Error::ApiMisuse(_)));
     assert!(misused(consent(9).exact(vec![0; 9])), "without noise");
-    assert!(misused(consent(9).noisy(&[1.0; 8], Source::Counts(&[]), &mut dice)), "in another length");
+    assert!(misused(consent(9).noisy(&[1.0; 8], Source::Counts(&nothing(8)), &mut dice)), "in another length");
     let mut none = || vec![0; 8];
     assert!(misused(consent(9).noisy(&[1.0; 9], Source::Elsewhere(&mut none), &mut dice)), "of other words");
 }

@@ -245,8 +245,12 @@ def test_a_frame_that_does_not_fit_says_whose_fault_it_is_and_what_to_do(spark):
         assert frame_of(spark, bad, rho=1.0, expected_rows=6_000).open()[0] == 97
 
 
-def test_rows_that_change_between_two_questions_are_an_error(spark, tmp_path):
+def test_rows_that_change_between_two_questions_are_an_error_and_under_noise_none(spark, tmp_path):
     import pandas
+
+    noisy = veilsum.Federation.of({**world.COLUMNS}, sites=world.SITES, k=2, rho=1.0, expected_rows=6_000)
+    moments = {"transform": None, "queries": [{"moments": {"around": None}}]}
+    under_noise = questions.layout(noisy, moments)
 
     where, kept = str(tmp_path / "rows.parquet"), pandas.DataFrame(X[:100], columns=list(world.COLUMNS))
     kept.to_parquet(where)
@@ -255,9 +259,16 @@ def test_rows_that_change_between_two_questions_are_an_error(spark, tmp_path):
     asked = json.dumps(QUESTIONS["fuzzy"]), json.dumps(LAYOUTS["fuzzy"])
     expected = questions.answer(QUESTIONS["fuzzy"], LAYOUTS["fuzzy"], X[:100]).tolist()
     assert frame.words(*asked).tolist() == expected
+    other = Frame(spark.read.parquet(where), noisy._planned)
+    other.open()
+    other._rows.unpersist(True)
     # The copy in Spark is gone, and the file is another: two rows exchange a value, so that every column is as before.
     frame._rows.unpersist(True)
     kept.loc[[0, 1], "sugar"] = kept.loc[[1, 0], "sugar"].to_numpy()
     kept.to_parquet(where)
     with pytest.raises(veilsum.errors.InputError, match="others than when this site opened them"):
         frame.words(*asked)
+    # [NOI-8]: no row decides whether a site answers.
+    kept[:99].to_parquet(where)
+    answered = other.words(json.dumps(moments), json.dumps(under_noise)).tolist()
+    assert answered == questions.answer(moments, under_noise, kept[:99].to_numpy()).tolist()
