@@ -122,6 +122,8 @@ fn members_from_a_backup_between_two_runs() {
         member.running().until("who was set back", LIMIT, named);
     }
     assert_eq!(given(&all), before, "something was given away");
+    // The coordinator reads who left for it, and that another member is meant.
+    all.until("it says that the ledger of another member was set back");
     all.hub(&["plan", "stop"]).expect(0);
     all.until("run 4 has ended");
     // The newest copy, with all others as they are.

@@ -192,12 +192,19 @@ fn a_plan_is_answered_before_anything_is_asked() {
     all.members[3].process.take().expect("it runs").kill();
     all.serves().until("the counter to be gone", LIMIT, |log| log.contains("counter does not stand by"));
     all.hub(&["plan", "propose", "--start", "--wait", "1"]).expect(4).says(&["counter              is not there"]);
+    // A site that looks at the plan meanwhile says so, on both screens, and tries again by itself.
+    all.members[0].house.folder.write("site.toml", "max_rounds = 999\n");
+    all.until("hospital-a: cannot reach the intermediary");
+    let at_home = all.members[0].running().heard();
+    assert!(at_home.contains("counter cannot be reached from here: "), "{at_home}");
     // Too few are left for a total of this plan, and nobody of that name is there.
     all.hub(&["plan", "propose", "--start", "--without", "hospital-a"]).expect(3).says(&["2 sites would be left"]);
     all.hub(&["plan", "propose", "--without", "hospital-x"]).expect(2);
     assert!(all.members.iter().all(|member| !has_answered(&member.house, &member.name)), "something was given away");
     // The control: with everybody there it runs.
     all.members[3].start(&[]);
+    let again = |log: &str| log.rfind("hospital-a: would answer") > log.rfind("hospital-a: cannot reach");
+    all.serves().until("the way to the intermediary", LIMIT, again);
     all.hub(&["plan", "propose", "--start"]).expect(0);
     all.until("run 1 has ended");
     all.agrees(1, &SITES);
