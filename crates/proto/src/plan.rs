@@ -188,17 +188,7 @@ mod tests {
 
     #[test]
     fn default_threshold_is_always_safe_and_tight_in_its_table() {
-        let terms = Terms {
-            roster: Hash::default(),
-            min_cohort: 3,
-            threshold: 0,
-            colluders: 0,
-            sites: Sites::Any,
-            slots: 1,
-            max_rows: 1,
-            min_total_rows: 0,
-            application: vec![],
-        };
+        let terms = crate::testing::Kit::new(3, |_| {}).terms;
         for n in 3..=1000 {
             let t = terms.threshold_of(n, n).unwrap();
             assert_eq!(t, 2 * n / 3 + 1);

@@ -202,21 +202,11 @@ pub fn check_name(name: &str) -> Result<(), String> {
 mod tests {
     use super::*;
 
-    pub(crate) fn sample(n: u8) -> (Roster, Vec<Identity>) {
-        let ids: Vec<Identity> = (0..n + 2).map(|i| Identity::from_seed(&[i + 1; 32])).collect();
-        let member = |i: usize, name: &str, address: &str| Member {
-            name: name.into(),
-            key: ids[i].public(),
-            address: address.into(),
-        };
-        let sites = (2..ids.len()).map(|i| member(i, &format!("site-{}", i - 1), "")).collect();
-        let roster = Roster {
-            name: "test".into(),
-            coordinator: member(0, "hub", "127.0.0.1:1"),
-            intermediary: member(1, "counter", "127.0.0.1:2"),
-            sites,
-        };
-        (roster, ids)
+    type Identities = Vec<std::sync::Arc<Identity>>;
+
+    fn sample(n: usize) -> (Roster, Identities) {
+        let kit = crate::testing::Kit::new(n, |_| {});
+        ((*kit.roster).clone(), kit.identities)
     }
 
     #[test]
@@ -267,7 +257,7 @@ mod tests {
         let (mut roster, _) = sample(4);
         roster.sites[2].key = roster.sites[0].key;
         let e = roster.check().unwrap_err().to_string();
-        assert!(e.contains("site-1") && e.contains("site-3"), "{e}");
+        assert!(e.contains("site-0") && e.contains("site-2"), "{e}");
         let (mut roster, _) = sample(4);
         roster.sites[2].name = "hub".into();
         assert!(roster.check().is_err());

@@ -26,31 +26,6 @@ fn honest(n: usize, seed: u64) -> World {
     w
 }
 
-/// What the sites recompute is the coordinator's total, with and without missing sites, over few sites and many.
-#[test]
-fn sites_recompute_the_total() {
-    for (n, drop) in [(3, false), (7, true), (40, true)] {
-        let mut w = honest(n, n as u64);
-        let last = n as u16 - 1;
-        w.hook = Box::new(move |wire| match wire.kind {
-            Kind::MaskedInput if drop && wire.site == last => Verdict::Vanish,
-            Kind::ConsistencyCheck if drop && wire.site == last - 1 => Verdict::Vanish,
-            _ => Verdict::Pass,
-        });
-        let mut totals = Vec::new();
-        for round in 0..3u8 {
-            let (values, cohort, _) = w.ask(&[round], WORDS).unwrap();
-            totals.push((values, cohort));
-        }
-        w.close();
-        for (values, cohort) in totals {
-            let of_round = w.opened.iter().filter(|(_, v, over)| *v == values && *over == cohort).count();
-            assert_eq!(of_round, cohort.len(), "n = {n}");
-        }
-        assert_eq!(w.site_errors, []);
-    }
-}
-
 /// [OPN-2]: a site that has not seen who survived is told that hardly anybody did.
 #[test]
 fn opn_2_a_total_over_fewer_sites_than_the_floor_is_refused() {

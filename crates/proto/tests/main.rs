@@ -19,7 +19,6 @@ mod lies_in_a_round;
 mod lies_that_once_worked;
 mod model;
 mod random_federations;
-mod random_lies;
 mod recorded_traffic;
 mod rules;
 mod script;

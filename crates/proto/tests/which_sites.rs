@@ -66,19 +66,6 @@ fn over_any_sites_a_run_goes_on_with_those_that_are_left() {
     assert_eq!(ask(&mut w, 0).unwrap_err().rule().unwrap(), Rule::Sur3);
 }
 
-/// A process that comes back from its journal within the deadline heals the round.
-#[test]
-fn who_comes_back_in_time_heals_the_round() {
-    for boundary in 0..30 {
-        let mut w = world(Kit::same(4, |_| {}), 3);
-        w.crashes = vec![Crash { site: 1, boundary, away: Some(1_500) }];
-        for round in 0..3 {
-            assert_eq!(ask(&mut w, round), Ok(vec![0, 1, 2, 3]), "boundary {boundary}");
-        }
-        assert_eq!(w.site_errors, []);
-    }
-}
-
 /// [UNM-1]: the intermediary certifies survivors also where nobody is missing, over lost frames and crashes too.
 #[test]
 fn unm_1_the_intermediary_shows_a_certificate_in_every_round() {

@@ -3,7 +3,7 @@
 //! | # | attack or defect | closed by | test | elsewhere, or not shown |
 //! |---|---|---|---|---|
 //! | 1 | both secrets of one site in one slot | UNM-1, SUR-4, CON-2 | `unm_1_both_secrets_of_one_site_in_one_slot` | |
-//! | 2 | another story of who is missing for every site | UNM-2, SUR-4, THR-2 | `unm_2_another_story_of_the_missing_for_every_site` | larger n at random: `random_lies.rs` |
+//! | 2 | another story of who is missing for every site | UNM-2, SUR-4, THR-2 | `unm_2_every_story_of_three_and_four_sites` in `model/replay.rs` | larger n, and at random: the same file |
 //! | 3 | short seeds, a weak generator, modulo bias | MSK-3, KEX-2 | `msk_3_short_seeds_a_weak_generator_and_modulo_bias` | known answers: `vectors.rs`; the system's generator is the caller's |
 //! | 4 | a mask used twice | RND-1, RND-2, MSK-1 | `rnd_1_a_mask_used_twice` | |
 //! | 5 | recovery in one round opens the past | MSK-1, CON-3 | `msk_1_recovery_in_one_round_opens_the_past` | |

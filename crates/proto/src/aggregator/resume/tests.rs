@@ -73,7 +73,7 @@ fn a_deck_that_was_opened_twice_or_never() {
 /// A deck gets ready at any time between the question with which it is begun and its own first one.
 #[test]
 fn a_deck_that_was_ready_early_or_late() {
-    let config = Kit::new(4, |t| t.slots = 4).coordinator();
+    let kit = Kit::new(4, |t| t.slots = 4);
     let mut rest = entries_of(6, 4);
     let deck = rest.remove(at(&rest, |e| matches!(e, Entry::Deck(d) if d.index == 1)));
     let opened = at(&rest, |e| matches!(e, Entry::Opened { index: 1 }));
@@ -81,13 +81,7 @@ fn a_deck_that_was_ready_early_or_late() {
     for ready in opened + 1..=asked {
         let mut whole = rest.clone();
         whole.insert(ready, deck.clone());
-        let config = AggregatorConfig {
-            identity: config.identity.clone(),
-            roster: config.roster.clone(),
-            terms: config.terms.clone(),
-            ..config
-        };
-        let resumed = Aggregator::resume(config, whole.into_iter().map(Record), Millis(0));
+        let resumed = Aggregator::resume(kit.coordinator(), whole.into_iter().map(Record), Millis(0));
         assert_eq!(resumed.map(drop), Ok(()), "ready at {ready} of {opened} to {asked}");
     }
     assert!(asked > opened + 5);
