@@ -1,11 +1,13 @@
 //! The book's page `docs/src/audit-path.md`: which files a claim rests on, in reading order, as the paths in the code say.
 
-use std::{collections::BTreeSet, fmt::Write, fs, path::Path};
-
-use crate::{
-    reading_order::{Module, Tree, crates_tree, parts as path_of, resolve},
-    source::{ROOT, read},
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    fmt::Write,
+    fs,
+    path::Path,
 };
+
+use crate::source::{ROOT, Source, read, there};
 
 /// The roots of the crates in the order in which they are read.
 const CRATES: [&str; 6] = [
@@ -38,6 +40,163 @@ const PARTS: [Part; 3] = [
 
 /// Lines of a file may be so many others before the page is out of date, or a tenth.
 const SLACK: usize = 20;
+
+/// The file of a module: what it defines, what it takes from elsewhere under which name. A module within it is a part of it.
+#[derive(Default)]
+struct Module {
+    file: String,
+    lines: usize,
+    defines: BTreeSet<String>,
+    takes: BTreeMap<String, Vec<String>>,
+    /// Paths that the code follows, each as it is written; what is only handed on (`pub use`) is not among them.
+    follows: Vec<Vec<String>>,
+}
+
+/// Modules by their paths, which begin with the crate's name.
+type Tree = BTreeMap<Vec<String>, Module>;
+
+/// What may stand before a `use`.
+const VISIBLE: [&str; 4] = ["", "pub", "pub(crate)", "pub(super)"];
+
+fn path_of(path: &str) -> Vec<String> {
+    path.split("::").map(str::trim).filter(|part| !part.is_empty()).map(str::to_owned).collect()
+}
+
+/// Every path of a `use` with the name that it gets here.
+fn uses(before: &str, tree: &str, each: &mut dyn FnMut(Vec<String>, String)) {
+    let tree = tree.trim();
+    if let Some((head, inside)) = tree.split_once('{') {
+        let (mut depth, before) = (0, format!("{before}{head}"));
+        let commas = |c| {
+            depth += i32::from(c == '{') - i32::from(c == '}');
+            depth == 0 && c == ','
+        };
+        inside.split(commas).for_each(|part| uses(&before, part, each));
+        return;
+    }
+    // Braces that close groups around it stand behind it.
+    let (path, name) = match tree.trim_end_matches(['}', ' ', '\n']) {
+        "" => return,
+        tree => tree.split_once(" as ").unwrap_or((tree, "")),
+    };
+    let mut path = path_of(&format!("{before}{path}"));
+    let last = path.pop_if(|last| ["self", "*"].contains(&&**last));
+    let own = match (last.as_deref(), name) {
+        (Some("*"), _) => format!("*{}", path.join("::")),
+        (_, "") => path.last().cloned().unwrap_or_default(),
+        (_, name) => name.to_owned(),
+    };
+    each(path, own);
+}
+
+/// What a line defines that begins an item of its file, and whether it is a module.
+fn defined(line: &str) -> Option<(&str, bool)> {
+    const ITEMS: [&str; 9] = ["const", "enum", "fn", "macro_rules", "mod", "static", "struct", "trait", "type"];
+    let words = line.split(|c: char| !(c.is_alphanumeric() || c == '_')).filter(|word| !word.is_empty());
+    let mut words = words.skip_while(|word| ["pub", "crate", "super", "async"].contains(word));
+    let kind = words.next().filter(|kind| ITEMS.contains(kind) && !line.starts_with(' '))?;
+    let name = words.find(|word| *word != "fn")?;
+    Some((name, kind == "mod"))
+}
+
+/// Reads a file as the module `path`; `folder` is where its children are.
+fn add(tree: &mut Tree, path: &[String], file: &str, folder: &str, read: &dyn Fn(&str) -> Option<String>) {
+    let source = Source::of(&read(file).unwrap_or_else(|| panic!("no {file}")));
+    let mut module = Module { file: file.to_owned(), lines: source.lines.0, ..Module::default() };
+    let (mut rest, mut lines) = (String::new(), source.code.lines());
+    while let Some(line) = lines.next() {
+        module.defines.extend(defined(line).map(|(name, _)| name.to_owned()));
+        let Some((head, first)) = line.split_once("use ").filter(|(head, _)| VISIBLE.contains(&head.trim())) else {
+            rest += &format!("{line}\n");
+            continue;
+        };
+        let mut taken = first.to_owned();
+        while !taken.contains(';') {
+            taken += lines.next().expect("the end of a `use`");
+        }
+        uses("", taken.trim_end().trim_end_matches(';'), &mut |target, name| {
+            // One within a function is followed and names nothing for others.
+            if !head.starts_with(' ') {
+                module.takes.insert(name, target.clone());
+            }
+            if head.trim().is_empty() {
+                module.follows.push(target);
+            }
+        });
+    }
+    let written = rest.split(|c: char| !(c.is_alphanumeric() || c == '_' || c == ':'));
+    module.follows.extend(written.map(|word| path_of(word.trim_matches(':'))).filter(|path| path.len() > 1));
+    for (child, _) in rest.lines().filter(|line| line.ends_with(';')).filter_map(defined).filter(|(_, module)| *module)
+    {
+        let inner = [path, &[child.to_owned()]].concat();
+        let (flat, nested) = (format!("{folder}/{child}.rs"), format!("{folder}/{child}/mod.rs"));
+        let found = if read(&flat).is_some() { flat } else { nested };
+        // What stands elsewhere (`#[path]`) is of tests.
+        if read(&found).is_some() {
+            add(tree, &inner, &found, &format!("{folder}/{child}"), read);
+        }
+    }
+    tree.insert(path.to_vec(), module);
+}
+
+/// The module that defines what `written` names in module `here`; none where it is of a crate that is not in the tree.
+fn resolve(tree: &Tree, here: &[String], written: &[String], depth: usize) -> Option<Vec<String>> {
+    if depth > 8 {
+        return None;
+    }
+    let (mut at, mut rest) = match written[0].as_str() {
+        "crate" => (here[..1].to_vec(), &written[1..]),
+        "self" => (here.to_vec(), &written[1..]),
+        "super" => (here[..here.len().checked_sub(1).filter(|at| *at > 0)?].to_vec(), &written[1..]),
+        first if tree.contains_key(&written[..1]) => (vec![first.to_owned()], &written[1..]),
+        first => {
+            let child = [here, &[first.to_owned()]].concat();
+            let module = &tree[here];
+            if tree.contains_key(&child) || module.defines.contains(first) {
+                (here.to_vec(), written)
+            } else {
+                let target = module.takes.get(first).filter(|target| *target != written)?;
+                return resolve(tree, here, &[target, &written[1..]].concat(), depth + 1);
+            }
+        }
+    };
+    while let [first, more @ ..] = rest {
+        if first == "super" {
+            at.pop();
+            rest = more;
+            continue;
+        }
+        let child = [&at[..], std::slice::from_ref(first)].concat();
+        if tree.contains_key(&child) {
+            (at, rest) = (child, more);
+            continue;
+        }
+        let module = &tree[&at];
+        if module.defines.contains(first) {
+            return Some(at);
+        }
+        if let Some(target) = module.takes.get(first) {
+            return resolve(tree, &at, &[target, more].concat(), depth + 1);
+        }
+        let mut globs = module.takes.iter().filter(|(name, _)| name.starts_with('*'));
+        let inside = globs.find_map(|(_, target)| {
+            resolve(tree, &at, target, depth + 1).filter(|inside| tree[inside].defines.contains(first))
+        });
+        return inside.or(Some(at).filter(|at| at.len() > 1));
+    }
+    Some(at)
+}
+
+fn crates_tree(roots: &[&str]) -> Tree {
+    let mut tree = Tree::new();
+    for root in roots {
+        let (before, folder) = (tree.len(), root.rsplit_once('/').expect("a folder").0);
+        let name = format!("veilsum_{}", folder.split('/').nth(1).expect("a crate"));
+        add(&mut tree, &[name], root, folder, &|path| there(path).then(|| read(path)));
+        assert!(tree.len() > before + 5, "{root} has only {} modules", tree.len() - before);
+    }
+    tree
+}
 
 /// Modules that these follow a path into, and so on.
 fn closure(tree: &Tree, roots: &[&str]) -> BTreeSet<Vec<String>> {

@@ -163,16 +163,6 @@ fn from_keys_to_memberships() {
         let caution = w.json("assign --model early.json --data rows.csv")["caution"].clone();
         assert!(words.iter().all(|word| told.contains(word) && caution.as_str().unwrap().contains(word)), "{told}");
     }
-    // Rows outside the model's box are assigned, and said to be.
-    w.write("far.csv", "y,x\n0,1\n-400,1.5\n0,11\n");
-    let far = w.json("assign --model model.json --data far.csv");
-    let outside: Vec<bool> = far["rows"].as_array().unwrap().iter().map(|row| row["outside_box"] == true).collect();
-    assert_eq!(
-        (&far["rows"][1]["cluster"], outside, &far["rows_outside_box"]),
-        (&0.into(), vec![false, true, true], &2.into())
-    );
-    let told = String::from_utf8(w.run("assign --model model.json --data far.csv").stderr).unwrap();
-    assert!(told.starts_with("warning: 2 rows") && told.contains("far.csv, line 3"), "{told}");
     w.write("model.json", &MODEL.replace("\"k\": 2", "\"k\": 3"));
     w.fails("assign --model model.json --data rows.csv", 3, &["model.json"]);
 }

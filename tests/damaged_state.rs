@@ -17,7 +17,7 @@ use veilsum_node::{
     egress::Egress,
 };
 use veilsum_proto::{message::Kind, suite::VERSION};
-use veilsum_testkit::program::{Parties, Running, end_well, start, start_limited, veilsum};
+use veilsum_testkit::program::{Parties, Running, start, start_limited, veilsum};
 
 use crate::{
     joining::{Founded, Organisation},
@@ -62,19 +62,6 @@ fn the_disk_of_a_site_is_full() {
     // With room again: the journal's torn end is no damage, and the run it was in is over; what was opened to it is its result.
     veilsum(&p.client(1, &["--join-timeout", "1"])).expect(9).says(&["did not answer"]);
     damaged_journals(&p);
-}
-
-/// It ends as in a crash, and nobody is told an end; with room the same command takes the run up, and nobody else types anything.
-#[test]
-fn the_disk_of_the_coordinator_is_full() {
-    let p = Parties::new(&SIZES, &LONG);
-    let server = start_limited(&p.server(&QUICK), DISK);
-    let intermediary = start(&p.intermediary(&QUICK));
-    let clients: Vec<Running> = (1..=5).map(|i| start(&p.client(i, &[]))).collect();
-    server.wait(LIMIT).expect(10).says(&["the journal", "File too large", NO_ROOM]);
-    start(&p.server(&QUICK)).wait(LIMIT).expect(0).says(&["taking up an interrupted run"]);
-    end_well(clients.into_iter().chain([intermediary]));
-    assert_eq!(p.folder.json("out/result.json")["rounds"], 120);
 }
 
 /// What is left of a run's journals: damaged at any place, of another plan, of another run.

@@ -4,7 +4,6 @@ mod advice;
 mod audit_path;
 mod layering;
 mod links;
-mod reading_order;
 mod sizes;
 mod source;
 mod spec_coverage;

@@ -10,11 +10,7 @@ use tokio::{
     sync::oneshot,
     task::{AbortHandle, JoinHandle},
 };
-use veilsum_cluster::{
-    Algorithm, Clusters, Rows,
-    method::{Candidates, Seeding},
-    sampling::Sampling,
-};
+use veilsum_cluster::{Algorithm, Clusters, Rows, method::Seeding, sampling::Sampling};
 use veilsum_node::{
     app_messages::{Count, CountReady, CountReply, JudgeRequest},
     door::ledger,
@@ -38,7 +34,7 @@ use veilsum_proto::{
     roster::PartyId,
 };
 use veilsum_testkit::cast::{self, Cast};
-use veilsum_testkit::in_process::{federate, made_up, unit_square};
+use veilsum_testkit::in_process::{made_up, unit_square};
 
 const SIZES: [usize; 5] = [31, 44, 58, 37, 49];
 const K: u32 = 3;
@@ -101,13 +97,6 @@ fn a_plan_whose_indices_take_80_gb_at_the_coordinator_is_refused() {
     let work = PlanSpec::plain(columns, fcm, 100_000, Seeding::Uniform { seed: 1 });
     let refused = cast(&work, 3, |terms| terms.max_rows = 100_000).err().expect("80 GB");
     assert!(!refused.contains("PLN-2"), "{refused}");
-}
-
-#[test]
-fn seeding_is_answered_by_real_sites() {
-    let mut work = fcm(5);
-    work.recipe.seeding = Seeding::Candidates(Candidates { tries: 5, ..Candidates::usual(1) });
-    federate(made_up(&SIZES, 0.2, 3), &work, &[]).0.result.expect("a result");
 }
 
 // ---- a coordinator that asks what it likes --------------------------------------------------------------------------

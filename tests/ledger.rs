@@ -12,14 +12,14 @@ use std::{
 };
 
 use serde_json::{Value, json};
-use veilsum_cluster::{Rows, method::Seeding};
+use veilsum_cluster::method::Seeding;
 use veilsum_node::{
     documents::{SitePolicy, load_identity, roster_fingerprint},
     door::{Ledger, Policy},
     error::Code,
-    loopback::{LoopbackConfig, LoopbackRun},
+    loopback::LoopbackConfig,
 };
-use veilsum_proto::{plan::Terms, suite::Hash};
+use veilsum_proto::suite::Hash;
 use veilsum_testkit::{
     in_process::{config, fcm, losing, made_up, run, unit_square},
     memory::Point,
@@ -281,7 +281,11 @@ fn secrets_in(state: &Path) -> u64 {
 fn a_run_that_is_ended_leaves_no_secrets() {
     let folder = Folder::fresh();
     let sites = made_up(&[60, 70, 80], 0.2, 7);
-    let run = ended_early(&folder, sites, 1);
+    let work = fcm(unit_square(), 3, 0.0, 40, Seeding::Uniform { seed: 3 });
+    let site = SitePolicy::from(Policy { max_rows: 0, ..Policy::default() });
+    let config = LoopbackConfig { site, state: Some(folder.0.clone()), ..config(sites, &work) };
+    // The last one is lost in the first round, and nobody waits for it.
+    let run = run(losing(&[(2, Point::BeforeInput, 1)], config));
     assert!(run.result.is_err_and(|failure| failure.code == Code::Quorum));
     for (i, site) in run.sites.iter().enumerate().filter(|(i, _)| *i != 2) {
         assert_eq!(site.as_ref().err().map(|failure| failure.code), Some(Code::Quorum), "site {i}");
@@ -389,41 +393,6 @@ fn pol_8_all_plans_spend_from_one_account() {
     for told in [p.check(1, &[]), veilsum(&p.client(1, &["--join-timeout", "1"]))] {
         told.expect(7).says(&["is gone", "write an empty one"]);
     }
-}
-
-/// The last site is lost in this round, and nobody waits for it.
-fn ended_early(folder: &Folder, sites: Vec<(String, Rows)>, round: u32) -> LoopbackRun {
-    let lost = sites.len() - 1;
-    let strict = SitePolicy::from(Policy { max_rows: 0, ..Policy::default() });
-    stopped(folder, sites, (lost, round), strict, |_| {})
-}
-
-/// A site is lost in this round, and nobody waits for it; all sites have this policy, and their state in the folder.
-fn stopped(
-    folder: &Folder,
-    sites: Vec<(String, Rows)>,
-    (lost, round): (usize, u32),
-    site: SitePolicy,
-    terms: impl FnOnce(&mut Terms) + Send + 'static,
-) -> LoopbackRun {
-    let work = fcm(unit_square(), 3, 0.0, 40, Seeding::Uniform { seed: 3 });
-    let state = Some(folder.0.clone());
-    let config = LoopbackConfig { site, terms: Box::new(terms), state, ..config(sites, &work) };
-    run(losing(&[(lost, Point::BeforeInput, round)], config))
-}
-
-/// [POL-1]: totals are over all sites, also when one is lost: nothing leaves that would open one over fewer.
-#[test]
-fn pol_1_a_lost_site_ends_the_questions() {
-    let folder = Folder::fresh();
-    let sites = made_up(&[60, 70, 80, 90, 100], 0.2, 7);
-    let run = stopped(&folder, sites, (2, 15), SitePolicy::default(), |_| {});
-    let ledger = fs::read_to_string(folder.0.join("site-0").join("ledger.jsonl")).expect("a ledger");
-    let entries: Vec<Value> = ledger.lines().map(|line| serde_json::from_str(line).expect("JSON")).collect();
-    let opened = frames(&entries).filter(|f| f["discloses"] == "round_seeds" || f["discloses"] == "self_mask_shares");
-    let opened: BTreeSet<&str> = opened.map(|f| f["round"]["cohort"].as_str().expect("a cohort")).collect();
-    assert_eq!(opened.len(), 1, "seeds or shares left for the total without the lost site");
-    assert!(run.result.is_err() || run.result.is_ok_and(|result| result.converged == Some(false)));
 }
 
 /// [LED-9]: two federations over the same rows have one account, where the site's policy in one of them says so.

@@ -6,7 +6,6 @@ mod application_rules;
 mod assigned;
 mod backups;
 mod blame;
-mod carriers;
 mod cases;
 mod check;
 mod cli;

@@ -7,13 +7,10 @@ use veilsum_node::{
     loopback::LoopbackRun,
     result::RunResult,
 };
-use veilsum_proto::{
-    message::{Kind, kind_of},
-    plan::Sites,
-};
+use veilsum_proto::message::{Kind, kind_of};
 use veilsum_testkit::{
     cast::Cast,
-    in_process::{federate, federate_under, made_up, max_difference, prepared, replay},
+    in_process::{federate, made_up, max_difference, prepared, replay},
     memory::Point,
     program::Folder,
 };
@@ -75,24 +72,6 @@ fn a_federation_with_noise() {
 fn sent(run: &LoopbackRun, kind: Kind) -> usize {
     let view = run.coordinator_view.lock().expect("a view");
     view.iter().filter(|(_, frame)| kind_of(frame) == Some(kind)).count()
-}
-
-/// [NOI-3]: a plan may let a site get lost; then the shares of any two that stay are the whole noise without its own.
-#[test]
-fn noi_3_a_site_may_be_lost_where_the_plan_says_so() {
-    let work = work(50.0);
-    let lost = [(3, Point::AfterInput, 2)];
-    let (run, sizes) = federate_under(made_up(&SIZES, 0.2, 5), &work, &lost, |terms| {
-        (terms.min_cohort, terms.sites) = (4, Sites::Any);
-    });
-    assert_eq!((sizes[0], sizes.len()), (5, ROUNDS as usize + 1));
-    assert!(sizes[1] >= 4 && sizes[2..].iter().all(|n| *n == 4), "{sizes:?}");
-    let result = run.result.as_ref().expect("a result");
-    let model = result.model.as_ref().expect("a model");
-    for (site, report) in run.sites.iter().enumerate().filter(|(site, _)| *site != 3) {
-        let report = report.as_ref().unwrap_or_else(|e| panic!("{}: {e}", name(site)));
-        assert!(report.model.as_ref() == Some(model), "{}", name(site));
-    }
 }
 
 /// [NOI-3], [POL-1]: below the smallest cohort nothing is unmasked.

@@ -202,6 +202,7 @@ fn processes_at_their_most_talkative() {
     }
     for (who, e) in &ended {
         assert!(e.stderr.contains("DEBUG") || e.stderr.contains("INFO"), "{who} logs nothing: {}", e.stderr);
+        assert!(!e.stderr.contains('\u{1b}'), "colours in a file: {:?}", e.stderr);
         secrets.check(who, &e.stderr);
         secrets.check(who, &without_account(&e.stdout));
         no_addresses(who, &e.stderr);
@@ -229,15 +230,6 @@ fn processes_at_their_most_talkative() {
             no_addresses(&format!("{more:?}"), &e.text());
         }
     }
-}
-
-/// Where the log is a file, it is text.
-#[test]
-fn no_colours_where_nobody_sees_them() {
-    let p = Parties::new(&[40, 50, 60], &[]);
-    let e = start(&p.client(1, &["-vv", "--join-timeout", "4"])).wait(LIMIT).expect(4);
-    assert!(e.stderr.contains("not yet"), "{}", e.stderr);
-    assert!(!e.stderr.contains('\u{1b}'), "{:?}", e.stderr);
 }
 
 #[derive(Clone, Default)]

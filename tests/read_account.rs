@@ -121,27 +121,6 @@ fn noi_8_the_header_says_how_rows_are_read() {
     ready("x,y\n0.5,0.5\n", "multiline = true", 3).says(&["take multiline out"]);
 }
 
-/// Under noise no row stops the site, so its operator is told of each.
-#[test]
-fn rows_without_weight_are_counted_under_noise() {
-    let p = Parties::new(&[40, 50, 60], &NOISE);
-    p.folder.write("toy.toml", TOY);
-    let cells = (0..40).map(|i| match i {
-        3 => ("0.5", ""),
-        7 => ("NA", "0.5"),
-        8 => ("xylophone", "0.5"),
-        _ => ("0.5", "0.5"),
-    });
-    p.folder.write("site-1.csv", &rows(cells));
-    let lines = [
-        "1 with no value in \"y\" (line 5); 1 with no value in \"x\" (line 9); 1 with no number in \"x\" (line 10)",
-        "WARN values: 3 of 40 rows are left out",
-    ];
-    check(&p, &[]).expect(0).says(&lines).says(&["40 rows in 1 file; 37 are used", "!xylophone"]);
-    let of = read(&p, 0);
-    assert_eq!((&of["columns"][0]["missing"], &of["columns"][1]["missing"]), (&1.into(), &1.into()));
-}
-
 /// Missing values of the whole cohort, from a description: every value that is missing is counted, in rows that are left out too.
 #[test]
 fn a_description_counts_missing_values_over_the_cohort() {

@@ -5,6 +5,8 @@ use std::{fs, path::Path};
 use veilsum_node::report::page::Reported;
 use veilsum_testkit::program::{Folder, veilsum};
 
+use crate::said::Told;
+
 /// Rows of two clear groups, and a column whose name is a piece of HTML.
 fn rows(more: &str) -> String {
     let line = |i: usize| {
@@ -202,21 +204,10 @@ fn own_rows_are_shown_only_where_it_is_asked_for_and_to_the_owner_alone() {
 }
 
 #[test]
-fn what_cannot_be_reported_is_refused_with_the_next_step() {
+fn a_description_has_no_page_with_own_rows() {
     let folder = Folder::fresh();
-    let refused = |args: &[&str], words: [&str; 2]| {
-        let said = veilsum(args).expect(3).stderr;
-        assert!(words.iter().all(|word| said.contains(word)) && said.contains("next: "), "{args:?}: {said}");
-    };
-    fs::create_dir(folder.path("empty")).expect("a folder");
-    refused(&["report", &folder.path("empty")], ["there is no result here", "veilsum status"]);
-    let other = folder.write("other.json", "{\"format\": \"veilsum-result/9\", \"k\": 2}");
-    refused(&["report", &other], ["veilsum-result/9", "with the veilsum of the run"]);
-    let none = folder.write("none.json", "{\"half\": ");
-    refused(&["report", &none], ["not the result of a run", "whole and unchanged"]);
-    let data = folder.write("rows.csv", &rows(""));
-    let out = folder.path("described");
+    let (data, out) = (folder.write("rows.csv", &rows("")), folder.path("described"));
     veilsum(&["demo", "--exact", "--data", &data, "--sites", "4", "--method", "describe", "--out", &out]).expect(0);
     assert!(read(folder.path("described/report.html")).contains("Nobody looked for groups"));
-    refused(&["report", &out, "--data", &data], ["has no clusters", "leave --data out"]);
+    veilsum(&["report", &out, "--data", &data]).expect(3).says(&["has no clusters", "leave --data out", "next: "]);
 }

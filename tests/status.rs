@@ -53,11 +53,19 @@ fn peer<'a>(found: &'a Value, name: &str) -> &'a Value {
 fn every_party_says_who_is_there_and_which_round_it_is() {
     let p = Parties::new(&SIZES, &PLAN);
     assert_eq!(status(&p, "lead"), serde_json::json!({ "running": false, "last": null }));
+    // A state folder that is named is enough where a process runs, and is not where none runs.
+    let folder = p.folder.path("nobody.state");
+    assert_eq!(veilsum(&["status", "--state", &folder]).expect(0).stdout, "not running\n");
     let mut running = vec![start(&p.server(&[])), start(&p.client(1, &[]))];
     let lead = until(&p, "lead", |found| found["running"] == true && peer(found, "site-1")["over"].is_string());
     assert_eq!((lead["role"].as_str(), lead["phase"].as_str()), (Some("coordinator"), Some("waiting")));
     assert_eq!((&lead["federation"], &lead["round"]), (&"test".into(), &Value::Null), "{lead:#}");
     assert!(peer(&lead, "counter")["since"].is_null() && peer(&lead, "site-2")["over"].is_null(), "{lead:#}");
+    let told = Command::new(binary()).args(args(&p, "lead")).env("COLUMNS", "20").output().expect("veilsum");
+    let text = String::from_utf8(told.stdout).expect("text");
+    assert!(text.lines().all(|line| line.chars().count() <= 20), "{text}");
+    says(&text, &["lead, coordinator\n", "of test\n", "waiting for ", "connected: 1 of 4\n"]);
+    says(&text, &["  site-1 QUIC ", "missing:\n  counter\n"]);
     let site = until(&p, "site-1", |found| found["running"] == true && peer(found, "lead")["over"].is_string());
     assert_eq!((site["role"].as_str(), site["phase"].as_str()), (Some("site"), Some("waiting")));
     // Whoever is dialled in vain is named with the reason.
@@ -98,22 +106,6 @@ fn every_party_says_who_is_there_and_which_round_it_is() {
         assert_eq!(last["last"]["answered"].as_u64().is_some_and(|number| number > 100), answered, "{name}: {last:#}");
         assert!(!p.folder.0.join(format!("{name}.key.state/status.sock")).exists());
     }
-}
-
-#[test]
-fn it_is_read_on_twenty_columns() {
-    let p = Parties::new(&SIZES, &PLAN);
-    let running = [start(&p.server(&[])), start(&p.client(1, &[]))];
-    until(&p, "lead", |found| found["running"] == true && peer(found, "site-1")["over"].is_string());
-    let told = Command::new(binary()).args(args(&p, "lead")).env("COLUMNS", "20").output().expect("veilsum");
-    let text = String::from_utf8(told.stdout).expect("text");
-    assert!(text.lines().all(|line| line.chars().count() <= 20), "{text}");
-    says(&text, &["lead, coordinator\n", "of test\n", "waiting for ", "connected: 1 of 4\n"]);
-    says(&text, &["  site-1 QUIC ", "missing:\n  counter\n"]);
-    drop(running);
-    // A state folder that is named is enough where a process runs, and is not where none runs.
-    let folder = p.folder.path("nobody.state");
-    assert_eq!(veilsum(&["status", "--state", &folder]).expect(0).stdout, "not running\n");
 }
 
 /// A run does not depend on it: where the path is too long for a socket, a warning says so.

@@ -1,14 +1,8 @@
 //! What coordinator and intermediary really received: public keys, sealed boxes, masked words, signatures, shares of
 //! one round's masks, and no plain statistic, no row and no row count of any site.
 
-use std::{
-    cell::RefCell,
-    collections::{BTreeMap, BTreeSet, HashMap},
-    rc::Rc,
-};
+use std::collections::{BTreeMap, HashMap};
 
-use chacha20::ChaCha20Rng;
-use rand_core::{Rng, SeedableRng};
 use veilsum_cluster::{Method, Prepared, Rows, Step, Totals, method::Seeding};
 use veilsum_node::{
     loopback::LoopbackRun,
@@ -18,24 +12,14 @@ use veilsum_node::{
 use veilsum_proto::{
     codec,
     kem::{CIPHERTEXT_BYTES, KEY_BYTES},
-    message::{COMMITMENT, HEADER, Kind, OVERHEAD, kind_of, parse_header},
-    plan::{Sites, Terms},
+    message::{COMMITMENT, HEADER, Kind, OVERHEAD, parse_header},
     roster::PartyId,
 };
-use veilsum_testkit::{
-    federation::{Kit, Verdict, World},
-    in_process::{fcm, federate, federate_under, made_up, prepared, unit_square},
-    memory::Point,
-};
+use veilsum_testkit::in_process::{fcm, federate, made_up, prepared, unit_square};
 
 /// Sizes that no length or number of the protocol has.
 const SIZES: [usize; 5] = [331, 409, 577, 263, 491];
 const ROUNDS: u32 = 6;
-
-/// With noise, so that a site may be lost.
-fn noisy() -> PlanSpec {
-    crate::noise::work(19.0)
-}
 
 fn work() -> PlanSpec {
     fcm(unit_square(), 3, 0.0, ROUNDS, Seeding::Uniform { seed: 3 })
@@ -272,29 +256,6 @@ fn the_views_hold_nothing_of_one_site() {
     }
 }
 
-/// With a site missing, seeds of that one round come too: one for every survivor, and none twice.
-#[test]
-fn the_seeds_of_a_missing_site_are_those_of_one_round() {
-    let lost = [(2, Point::BeforeInput, 3)];
-    let any = |terms: &mut Terms| (terms.sites, terms.min_cohort) = (Sites::Any, 4);
-    let (run, sizes) = federate_under(made_up(&SIZES, 0.2, 17), &noisy(), &lost, any);
-    assert_eq!(run.result.as_ref().expect("a result").missing, ["site-3"]);
-    assert_eq!(sizes, [5, 5, 4, 4, 4]);
-    let frames = frames(&run.coordinator_view);
-    let checks: Vec<&Frame> = frames.iter().filter(|f| f.kind == Kind::ConsistencyCheck).collect();
-    assert_eq!(checks.len(), 4);
-    // The round, then a list of (missing site, seed).
-    assert!(checks.iter().all(|f| f.rest.len() == 32 + 8 + 34 && f.rest[40..42] == [2, 0]));
-    assert_eq!(checks.iter().map(|f| &f.rest[..32]).collect::<BTreeSet<_>>().len(), 1, "one round");
-    assert_eq!(checks.iter().map(|f| &f.rest[42..]).collect::<BTreeSet<_>>().len(), 4, "four seeds");
-    let third = &checks[0].rest[..32];
-    let inputs: Vec<PartyId> =
-        frames.iter().filter(|f| f.kind == Kind::MaskedInput && f.context == third).map(|f| f.from).collect();
-    assert_eq!(inputs.len(), 4, "{inputs:?}");
-    // It stays out: nobody gives a seed again, because nobody masks for it any more.
-    assert_eq!(frames.iter().filter(|f| f.kind == Kind::MaskedInput).count(), 5 * 2 + 4 * 3);
-}
-
 /// Two sites exchange all their rows: the coordinator cannot see it in any number.
 #[test]
 fn exchanged_rows_leave_every_total_as_it_was() {
@@ -310,50 +271,4 @@ fn exchanged_rows_leave_every_total_as_it_was() {
     assert_eq!(x, y);
     assert!(a.history.iter().zip(&b.history).all(|(x, y)| x.shift.to_bits() == y.shift.to_bits()));
     assert_eq!((a.n_total, a.rounds), (b.n_total, b.rounds));
-}
-
-/// One site adds v to its words and another takes it away: other masked words, the same total.
-#[test]
-fn what_one_site_adds_and_another_takes_away_shows_nowhere() {
-    let mut seed = [0; 32];
-    getrandom::fill(&mut seed).unwrap();
-    println!("seed {seed:?}");
-    let mut rng = ChaCha20Rng::from_seed(seed);
-    let (n, words) = (5, 12);
-    let values: Vec<Vec<u64>> = (0..n).map(|_| (0..words).map(|_| rng.next_u64() >> 8).collect()).collect();
-    let sum = |values: &[Vec<u64>]| -> Vec<u64> {
-        (0..words).map(|w| values.iter().fold(0u64, |a, v| a.wrapping_add(v[w]))).collect()
-    };
-    let (total, view) = secure_sum(&values, &mut rng);
-    assert_eq!(total, sum(&values));
-    for (up, down) in [(0, 1), (4, 2)] {
-        let mut moved = values.clone();
-        let v: Vec<u64> = (0..words).map(|_| rng.next_u64()).collect();
-        moved[up].iter_mut().zip(&v).for_each(|(x, v)| *x = x.wrapping_add(*v));
-        moved[down].iter_mut().zip(&v).for_each(|(x, v)| *x = x.wrapping_sub(*v));
-        let (again, other_view) = secure_sum(&moved, &mut rng);
-        assert_eq!(again, total);
-        let shape = |view: &[(u16, Vec<u8>)]| {
-            view.iter().map(|(from, f)| (*from, kind_of(f), f.len())).collect::<BTreeSet<_>>()
-        };
-        assert_eq!(shape(&other_view), shape(&view), "the same kinds and sizes of frames");
-        assert!(view.iter().zip(&other_view).all(|((_, a), (_, b))| a != b), "fresh masks and keys every time");
-    }
-}
-
-/// One question to sites with these words, all state machines in memory: the total, and all that the aggregator got.
-fn secure_sum(values: &[Vec<u64>], rng: &mut ChaCha20Rng) -> (Vec<u64>, Vec<(u16, Vec<u8>)>) {
-    let mut world = World::new(Kit::same(values.len(), |terms| terms.slots = 1), rng.next_u64());
-    let words = values.to_vec();
-    world.answer = Box::new(move |site, _| words[usize::from(site)].clone());
-    let view = Rc::new(RefCell::new(Vec::new()));
-    let seen = view.clone();
-    world.hook = Box::new(move |wire| {
-        if wire.from_site {
-            seen.borrow_mut().push((wire.site, wire.bytes.to_vec()));
-        }
-        Verdict::Pass
-    });
-    let (total, ..) = world.ask(b"?", values[0].len()).expect("a total");
-    (total, view.take())
 }

@@ -7,9 +7,9 @@ use std::{
 };
 
 use serde_json::Value;
-use veilsum_testkit::program::{ONE_RUN, Parties, Running, end_well, start, veilsum};
+use veilsum_testkit::program::{Ended, ONE_RUN, Parties, Running, end_well, start, veilsum};
 
-use crate::said::Told;
+use crate::said::{Told, says};
 use crate::schemas;
 
 const SIZES: [usize; 3] = [40, 55, 61];
@@ -100,7 +100,13 @@ fn every_party_shows_its_run() {
         text.contains("veilsum_running 1\n") && text.contains("\nveilsum_centres_moved ")
     });
     assert!(text.contains("veilsum_connected{other=\"site-2\",over=\"QUIC\"} 1\n"), "{text}");
-    end_well(running);
+    let ended: Vec<Ended> = running.into_iter().map(|party| party.wait(LIMIT).expect(0)).collect();
+    // Who is not at a terminal says at the end, on a few lines, how the run was.
+    assert!(ended[0].text().contains("3 sites answered, centres moved by"), "{}", ended[0].text());
+    let told = &ended[1].stderr;
+    let last = told.lines().find(|line| line.starts_with("question ")).unwrap_or_else(|| panic!("{told}"));
+    says(last, &["question 6", " of at most ", "centres moved by ", "sent ", "received "]);
+    assert!(!told.contains(['\r', '\u{1b}']), "{told:?}");
 
     let [lead, counter, site] = [lead, counter, site].map(|file| events(&file));
     let count = |all: &[Value], name: &str| all.iter().filter(|event| event["event"] == name).count();
@@ -134,23 +140,6 @@ fn a_full_disk_is_said_once_and_costs_no_run() {
     assert!(!events(&kept).is_empty());
     // A place that cannot be written is said before anything is sent.
     veilsum(&p.server(&["--events", "/nowhere/events.jsonl"])).expect(3).says(&["--events", "next: "]);
-}
-
-/// A site that is not at a terminal says at its end how the run was.
-#[test]
-fn without_a_terminal_a_run_is_a_few_lines() {
-    let p = Parties::new(&SIZES, &PLAN);
-    let lead = start(&p.server(&[]));
-    let others: Vec<Running> = [start(&p.intermediary(&[])), start(&p.client(2, &[])), start(&p.client(3, &[]))].into();
-    let site = start(&p.client(1, &[])).wait(LIMIT).expect(0);
-    let told = site.stderr.lines().find(|line| line.starts_with("question "));
-    let told = told.unwrap_or_else(|| panic!("{}", site.stderr));
-    for part in ["question 6", " of at most ", "centres moved by ", "sent ", "received "] {
-        assert!(told.contains(part), "{part}: {told}");
-    }
-    assert!(!site.stderr.contains(['\r', '\u{1b}']), "{:?}", site.stderr);
-    lead.wait(LIMIT).expect(0).says(&["3 sites answered, centres moved by"]);
-    end_well(others);
 }
 
 /// On a terminal of 20 columns no line of the display is broken, and what others print is not cleared.
