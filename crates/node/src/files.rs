@@ -263,41 +263,15 @@ impl From<FileError> for Failure {
 
 #[cfg(test)]
 mod tests {
-    use std::sync::atomic::{AtomicU64, Ordering};
-
     use super::*;
+    use crate::documents::tests::Folder;
 
-    /// A folder of a test's own, gone afterwards.
-    struct Folder(PathBuf);
-
-    impl Folder {
-        fn new() -> Self {
-            static NEXT: AtomicU64 = AtomicU64::new(0);
-            loop {
-                let number = NEXT.fetch_add(1, Ordering::Relaxed);
-                let path = std::env::temp_dir().join(format!("veilsum files {}-{number}", std::process::id()));
-                match fs::create_dir(&path) {
-                    Ok(()) => return Self(path),
-                    Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
-                    Err(error) => panic!("no temporary folder: {error}"),
-                }
-            }
-        }
-
-        fn names(&self) -> Vec<String> {
-            let mut names: Vec<String> = fs::read_dir(&self.0)
-                .expect("the folder is there")
-                .map(|entry| entry.expect("an entry").file_name().to_string_lossy().into_owned())
-                .collect();
-            names.sort();
-            names
-        }
-    }
-
-    impl Drop for Folder {
-        fn drop(&mut self) {
-            let _ = fs::remove_dir_all(&self.0);
-        }
+    fn names(folder: &Folder) -> Vec<String> {
+        let entries = fs::read_dir(&folder.0).expect("the folder is there");
+        let mut names: Vec<String> =
+            entries.map(|entry| entry.expect("an entry").file_name().to_string_lossy().into_owned()).collect();
+        names.sort();
+        names
     }
 
     fn mode(path: &Path) -> u32 {
@@ -312,7 +286,7 @@ mod tests {
 
     #[test]
     fn a_secret_is_written_once_and_for_its_owner() {
-        let folder = Folder::new();
+        let folder = Folder::new("files of one");
         let path = folder.0.join("identity.key");
         write_private(&path, b"seed", Existing::Refuse).expect("a free name");
         assert_eq!(read_private(&path, 4).expect("ours alone").as_slice(), b"seed");
@@ -320,13 +294,13 @@ mod tests {
         assert_eq!(fs::read(&path).expect("the old one"), b"seed");
         write_private(&path, b"other", Existing::Replace).expect("as told");
         assert_eq!(fs::read(&path).expect("the new one"), b"other");
-        assert_eq!(folder.names(), ["identity.key"]);
+        assert_eq!(names(&folder), ["identity.key"]);
         assert_eq!(mode(&path), 0o600);
     }
 
     #[test]
     fn a_secret_open_to_others_is_refused_with_the_command_that_mends_it() {
-        let folder = Folder::new();
+        let folder = Folder::new("files of one");
         let path = folder.0.join("identity.key");
         write_private(&path, b"seed", Existing::Refuse).expect("a free name");
         check_private(&path).expect("as written");
@@ -347,7 +321,7 @@ mod tests {
 
     #[test]
     fn a_link_does_not_lead_a_secret_elsewhere() {
-        let folder = Folder::new();
+        let folder = Folder::new("files of one");
         let (path, elsewhere) = (folder.0.join("identity.key"), folder.0.join("elsewhere"));
         std::os::unix::fs::symlink(&elsewhere, &path).expect("links work here");
         assert!(matches!(write_private(&path, b"seed", Existing::Refuse), Err(FileError::Exists(_))));
@@ -358,7 +332,7 @@ mod tests {
 
     #[test]
     fn one_of_many_writers_wins_and_its_bytes_are_whole() {
-        let folder = Folder::new();
+        let folder = Folder::new("files of one");
         let path = folder.0.join("identity.key");
         let winners: Vec<u8> = std::thread::scope(|scope| {
             let path = &path;
@@ -369,24 +343,24 @@ mod tests {
         });
         assert_eq!(winners.len(), 1);
         assert_eq!(fs::read(&path).expect("the winner's"), [winners[0]; 5000]);
-        assert_eq!(folder.names(), ["identity.key"]);
+        assert_eq!(names(&folder), ["identity.key"]);
     }
 
     #[test]
     fn a_public_file_is_replaced_and_stays_as_closed_as_it_was() {
-        let folder = Folder::new();
+        let folder = Folder::new("files of one");
         let path = folder.0.join("result.csv");
         write_atomic(&path, b"one").expect("a free name");
         chmod(&path, 0o640);
         write_atomic(&path, b"two").expect("it is replaced");
         assert_eq!(fs::read(&path).expect("the new one"), b"two");
-        assert_eq!(folder.names(), ["result.csv"]);
+        assert_eq!(names(&folder), ["result.csv"]);
         assert_eq!(mode(&path), 0o640);
     }
 
     #[test]
     fn what_cannot_be_written_leaves_nothing_behind() {
-        let folder = Folder::new();
+        let folder = Folder::new("files of one");
         let missing = folder.0.join("missing").join("result.csv");
         let error = write_atomic(&missing, b"x").expect_err("no such folder");
         let error = format!("{error}; {}", error.advice());
@@ -394,21 +368,21 @@ mod tests {
         fs::create_dir(folder.0.join("taken")).expect("a new folder");
         fs::write(folder.0.join("taken").join("x"), b"").expect("a file in it");
         assert!(matches!(write_atomic(folder.0.join("taken"), b"x"), Err(FileError::Write { .. })));
-        assert_eq!(folder.names(), ["taken"]);
+        assert_eq!(names(&folder), ["taken"]);
         let unnamed = write_atomic(folder.0.join(".."), b"x").unwrap_err();
         assert!(unnamed.to_string().contains("does not name a file"), "{unnamed}");
     }
 
     #[test]
     fn a_growing_file_takes_its_name_when_it_is_whole() {
-        let folder = Folder::new();
+        let folder = Folder::new("files of one");
         let path = folder.0.join("rows.csv");
         write_atomic(&path, b"before").expect("a free name");
         let mut growing = Growing::create(&path).expect("a folder of ours");
         growing.write_all(b"half").expect("room");
         assert_eq!(fs::read(&path).expect("the old one"), b"before");
         drop(growing);
-        assert_eq!(folder.names(), ["rows.csv"], "nothing is left behind");
+        assert_eq!(names(&folder), ["rows.csv"], "nothing is left behind");
         let mut growing = Growing::create(&path).expect("a folder of ours");
         growing.write_all(b"whole").expect("room");
         growing.finish().expect("room");
@@ -418,7 +392,7 @@ mod tests {
 
     #[test]
     fn reading_stops_at_the_limit() {
-        let folder = Folder::new();
+        let folder = Folder::new("files of one");
         let path = folder.0.join("plan.toml");
         write_atomic(&path, &[b'x'; 100]).expect("a free name");
         assert_eq!(read_limited(&path, 100).expect("just fits").len(), 100);

@@ -55,13 +55,42 @@ fn network(transport: Transport) -> Network {
     Network::new(transport, None)
 }
 
-/// The same over QUIC and over TCP.
-async fn over_each(test: impl AsyncFn(Transport)) {
-    for over in [Transport::Quic, Transport::Tcp] {
-        println!("over {over:?}");
-        soon(test(over)).await;
-    }
+/// Tests of these functions, each over QUIC and over TCP.
+macro_rules! over_each {
+    ($($name:ident),* $(,)?) => {
+        mod over_each {
+            use super::{Transport, soon};
+            $(#[tokio::test] async fn $name() {
+                for over in [Transport::Quic, Transport::Tcp] {
+                    println!("over {over:?}");
+                    soon(super::$name(over)).await;
+                }
+            })*
+        }
+    };
 }
+
+over_each!(
+    an_end_that_is_there_answers_and_one_that_is_gone_does_not,
+    both_ends_know_each_other_and_frames_go_both_ways,
+    another_server_key_is_refused_and_sees_no_link,
+    an_unknown_client_key_is_refused_in_words_and_the_next_is_served,
+    a_key_that_leaves_the_roster_is_refused_next_time,
+    a_public_key_alone_proves_nothing,
+    a_frame_cut_off_is_named,
+    a_link_dropped_in_mid_frame_is_named_too,
+    frames_against_the_rules_close_the_link_with_a_reason,
+    a_frame_of_8_mib_passes,
+    a_peer_that_never_reads_loses_its_link_and_hinders_no_other,
+    a_receive_given_up_loses_no_byte,
+    the_last_frame_arrives_before_the_link_is_dropped,
+    a_closing_reason_reaches_the_peer_as_one_harmless_line,
+    a_dead_port_is_reported_in_time,
+    a_port_in_use_is_reported,
+    a_frame_that_lies_about_its_length_is_not_sent,
+    one_key_cannot_open_connections_without_end,
+    a_port_that_is_shut_tells_its_links,
+);
 
 /// No test hangs: what takes a minute fails.
 async fn soon<T>(future: impl Future<Output = T>) -> T {
@@ -75,6 +104,13 @@ async fn link(over: Transport, listener: &mut Listener, addr: SocketAddr, number
     sender.send_raw(first).await;
     let accepted = listener.accept().await.expect("the key is allowed");
     (Link::rejoin(sender, receiver), accepted)
+}
+
+/// A listener of its own with such a link.
+async fn linked(over: Transport, first: &[u8]) -> (Listener, Link, Link) {
+    let (mut listener, addr) = server(over).await;
+    let (dialled, accepted) = link(over, &mut listener, addr, 1, first).await;
+    (listener, dialled, accepted)
 }
 
 async fn echo(link: Link) {
@@ -121,343 +157,274 @@ async fn a_listener_after_a_killed_one_lets_the_other_end_know() {
 }
 
 /// Without a frame between them, as often as it is asked, and not once it has let go.
-#[tokio::test]
-async fn an_end_that_is_there_answers_and_one_that_is_gone_does_not() {
-    over_each(async |over| {
-        let (mut listener, addr) = server(over).await;
-        let (dialled, accepted) = link(over, &mut listener, addr, 1, &frame(1, b"hello")).await;
-        // Over TCP this waits for the next sign of life.
-        for _ in 0..if over == Transport::Quic { 3 } else { 1 } {
-            let (near, far) = (accepted.handle(), dialled.handle());
-            assert_eq!(tokio::join!(near.answers(), far.answers()), (true, true));
-        }
-        drop(dialled);
-        assert!(!accepted.handle().answers().await);
-    })
-    .await;
+async fn an_end_that_is_there_answers_and_one_that_is_gone_does_not(over: Transport) {
+    let (_listener, dialled, accepted) = linked(over, &frame(1, b"hello")).await;
+    // Over TCP this waits for the next sign of life.
+    for _ in 0..if over == Transport::Quic { 3 } else { 1 } {
+        let (near, far) = (accepted.handle(), dialled.handle());
+        assert_eq!(tokio::join!(near.answers(), far.answers()), (true, true));
+    }
+    drop(dialled);
+    assert!(!accepted.handle().answers().await);
 }
 
-#[tokio::test]
-async fn both_ends_know_each_other_and_frames_go_both_ways() {
-    over_each(async |over| {
-        let (mut listener, addr) = server(over).await;
-        let hello = frame(1, b"hello");
-        let (dialled, accepted) = link(over, &mut listener, addr, 1, &hello).await;
-        assert_eq!(dialled.peer(), party(0).public_key());
-        assert_eq!(accepted.peer(), party(1).public_key());
-        let server = tokio::spawn(echo(accepted));
-        let (mut sender, mut receiver) = dialled.split();
-        assert_eq!(receiver.recv().await.expect("an echo"), Some(hello));
-        for body in [b"".as_slice(), b"0123456789abcdef"] {
-            sender.send_bytes(&frame(2, body)).await.expect("it is sent");
-            assert_eq!(receiver.recv().await.expect("an echo"), Some(frame(2, body)));
-        }
-        sender.finish(LIMIT).await.expect("all has arrived");
-        assert_eq!(receiver.recv().await.expect("an orderly end"), None);
-        assert_eq!(receiver.recv().await.expect("still the end"), None);
-        server.await.expect("no panic");
-        assert_eq!(listener.refusals(), Refusals::default());
-    })
-    .await;
+async fn both_ends_know_each_other_and_frames_go_both_ways(over: Transport) {
+    let (mut listener, addr) = server(over).await;
+    let hello = frame(1, b"hello");
+    let (dialled, accepted) = link(over, &mut listener, addr, 1, &hello).await;
+    assert_eq!(dialled.peer(), party(0).public_key());
+    assert_eq!(accepted.peer(), party(1).public_key());
+    let server = tokio::spawn(echo(accepted));
+    let (mut sender, mut receiver) = dialled.split();
+    assert_eq!(receiver.recv().await.expect("an echo"), Some(hello));
+    for body in [b"".as_slice(), b"0123456789abcdef"] {
+        sender.send_bytes(&frame(2, body)).await.expect("it is sent");
+        assert_eq!(receiver.recv().await.expect("an echo"), Some(frame(2, body)));
+    }
+    sender.finish(LIMIT).await.expect("all has arrived");
+    assert_eq!(receiver.recv().await.expect("an orderly end"), None);
+    assert_eq!(receiver.recv().await.expect("still the end"), None);
+    server.await.expect("no panic");
+    assert_eq!(listener.refusals(), Refusals::default());
 }
 
-#[tokio::test]
-async fn another_server_key_is_refused_and_sees_no_link() {
-    over_each(async |over| {
-        let (mut listener, addr) = server(over).await;
-        let refused = network(over).dial(&addr.into(), &party(1), &party(9).public_key(), check, LIMIT).await;
-        assert!(matches!(refused, Err(CarrierError::WrongServerKey(at)) if at == addr.into()));
-        // The next one is served.
-        let (_dialled, accepted) = link(over, &mut listener, addr, 1, &frame(1, b"")).await;
-        assert_eq!(accepted.peer(), party(1).public_key());
-    })
-    .await;
+async fn another_server_key_is_refused_and_sees_no_link(over: Transport) {
+    let (mut listener, addr) = server(over).await;
+    let refused = network(over).dial(&addr.into(), &party(1), &party(9).public_key(), check, LIMIT).await;
+    assert!(matches!(refused, Err(CarrierError::WrongServerKey(at)) if at == addr.into()));
+    // The next one is served.
+    let (_dialled, accepted) = link(over, &mut listener, addr, 1, &frame(1, b"")).await;
+    assert_eq!(accepted.peer(), party(1).public_key());
 }
 
-#[tokio::test]
-async fn an_unknown_client_key_is_refused_in_words_and_the_next_is_served() {
-    over_each(async |over| {
-        let (mut listener, addr) = server(over).await;
-        // The refusal may come with the dialling, the first sending or the first reading.
-        let outcome = async {
-            let (mut sender, mut receiver) = dial_as(over, 9, addr).await?.split();
-            sender.send_bytes(&frame(1, b"hello")).await?;
-            receiver.recv().await
-        };
-        let error = outcome.await.expect_err("a stranger");
-        assert!(matches!(error, CarrierError::NotAccepted), "{error:?}");
-        assert!(error.to_string().contains("not on its roster"));
-        let (_dialled, accepted) = link(over, &mut listener, addr, 2, &frame(1, b"")).await;
-        assert_eq!(accepted.peer(), party(2).public_key());
-        let refusals = listener.refusals();
-        assert_eq!((refusals.unknown_key, refusals.last_unknown), (1, Some(party(9).public_key())));
-    })
-    .await;
+async fn an_unknown_client_key_is_refused_in_words_and_the_next_is_served(over: Transport) {
+    let (mut listener, addr) = server(over).await;
+    // The refusal may come with the dialling, the first sending or the first reading.
+    let outcome = async {
+        let (mut sender, mut receiver) = dial_as(over, 9, addr).await?.split();
+        sender.send_bytes(&frame(1, b"hello")).await?;
+        receiver.recv().await
+    };
+    let error = outcome.await.expect_err("a stranger");
+    assert!(matches!(error, CarrierError::NotAccepted), "{error:?}");
+    assert!(error.to_string().contains("not on its roster"));
+    let (_dialled, accepted) = link(over, &mut listener, addr, 2, &frame(1, b"")).await;
+    assert_eq!(accepted.peer(), party(2).public_key());
+    let refusals = listener.refusals();
+    assert_eq!((refusals.unknown_key, refusals.last_unknown), (1, Some(party(9).public_key())));
 }
 
-#[tokio::test]
-async fn a_key_that_leaves_the_roster_is_refused_next_time() {
-    over_each(async |over| {
-        let open = Arc::new(AtomicBool::new(true));
-        let gate = open.clone();
-        let allowed: Allowed = Arc::new(move |_| gate.load(Ordering::SeqCst));
-        let mut listener = listen(&network(over), loopback(), &party(0), allowed, check).await.expect("a port is free");
-        let addr = listener.local_addr();
-        drop(link(over, &mut listener, addr, 1, &frame(1, b"")).await);
-        open.store(false, Ordering::SeqCst);
-        let outcome = async { dial_as(over, 1, addr).await?.split().1.recv().await };
-        assert!(matches!(outcome.await, Err(CarrierError::NotAccepted)));
-    })
-    .await;
+async fn a_key_that_leaves_the_roster_is_refused_next_time(over: Transport) {
+    let open = Arc::new(AtomicBool::new(true));
+    let gate = open.clone();
+    let allowed: Allowed = Arc::new(move |_| gate.load(Ordering::SeqCst));
+    let mut listener = listen(&network(over), loopback(), &party(0), allowed, check).await.expect("a port is free");
+    let addr = listener.local_addr();
+    drop(link(over, &mut listener, addr, 1, &frame(1, b"")).await);
+    open.store(false, Ordering::SeqCst);
+    let outcome = async { dial_as(over, 1, addr).await?.split().1.recv().await };
+    assert!(matches!(outcome.await, Err(CarrierError::NotAccepted)));
 }
 
-#[tokio::test]
-async fn a_public_key_alone_proves_nothing() {
-    over_each(async |over| {
-        let (mut listener, addr) = server(over).await;
-        let impostor = Credentials::impostor(&[9; 32], party(1).public_key());
-        let outcome = async {
-            let (mut sender, mut receiver) =
-                network(over).dial(&addr.into(), &impostor, &party(0).public_key(), check, LIMIT).await?.split();
-            sender.send_bytes(&frame(1, b"hello")).await?;
-            receiver.recv().await
-        };
-        assert!(outcome.await.is_err(), "a client without the secret key got in");
-        let (_dialled, accepted) = link(over, &mut listener, addr, 2, &frame(1, b"")).await;
-        assert_eq!(accepted.peer(), party(2).public_key(), "the impostor's link must not come first");
-        assert_eq!(listener.refusals().failed, 1);
+async fn a_public_key_alone_proves_nothing(over: Transport) {
+    let (mut listener, addr) = server(over).await;
+    let impostor = Credentials::impostor(&[9; 32], party(1).public_key());
+    let outcome = async {
+        let (mut sender, mut receiver) =
+            network(over).dial(&addr.into(), &impostor, &party(0).public_key(), check, LIMIT).await?.split();
+        sender.send_bytes(&frame(1, b"hello")).await?;
+        receiver.recv().await
+    };
+    assert!(outcome.await.is_err(), "a client without the secret key got in");
+    let (_dialled, accepted) = link(over, &mut listener, addr, 2, &frame(1, b"")).await;
+    assert_eq!(accepted.peer(), party(2).public_key(), "the impostor's link must not come first");
+    assert_eq!(listener.refusals().failed, 1);
 
-        let false_server = Credentials::impostor(&[9; 32], party(0).public_key());
-        let listener =
-            listen(&network(over), loopback(), &false_server, Arc::new(|_| true), check).await.expect("a port is free");
-        let addr = listener.local_addr();
-        assert!(dial_as(over, 1, addr).await.is_err(), "a server without the secret key was believed");
-    })
-    .await;
+    let false_server = Credentials::impostor(&[9; 32], party(0).public_key());
+    let listener =
+        listen(&network(over), loopback(), &false_server, Arc::new(|_| true), check).await.expect("a port is free");
+    let addr = listener.local_addr();
+    assert!(dial_as(over, 1, addr).await.is_err(), "a server without the secret key was believed");
 }
 
-#[tokio::test]
-async fn a_frame_cut_off_is_named() {
-    over_each(async |over| {
-        let (mut listener, addr) = server(over).await;
-        let whole = frame(1, b"hello");
-        let cases = [
-            (5, FrameFault::TruncatedHeader(5)),
-            (8, FrameFault::TruncatedBody { got: 0, declared: 5 }),
-            (11, FrameFault::TruncatedBody { got: 3, declared: 5 }),
-        ];
-        for (cut, expected) in cases {
-            let (dialled, accepted) = link(over, &mut listener, addr, 1, &whole[..cut]).await;
-            let (mut sender, _receiver) = dialled.split();
-            // The peer dies in an orderly way: the stream ends where no frame does.
-            let finishing = tokio::spawn(async move { sender.finish(LIMIT).await });
-            let (_sender, mut receiver) = accepted.split();
-            match receiver.recv().await {
-                Err(CarrierError::Frame(fault)) => assert_eq!(fault, expected),
-                other => panic!("cut at {cut}: {other:?}"),
-            }
-            assert!(matches!(receiver.recv().await, Err(CarrierError::Frame(FrameFault::Broken))));
-            let _ = finishing.await.expect("no panic");
-        }
-    })
-    .await;
-}
-
-#[tokio::test]
-async fn a_link_dropped_in_mid_frame_is_named_too() {
-    over_each(async |over| {
-        let (mut listener, addr) = server(over).await;
-        let (dialled, accepted) = link(over, &mut listener, addr, 1, &frame(1, b"hello")[..11]).await;
+async fn a_frame_cut_off_is_named(over: Transport) {
+    let (mut listener, addr) = server(over).await;
+    let whole = frame(1, b"hello");
+    let cases = [
+        (5, FrameFault::TruncatedHeader(5)),
+        (8, FrameFault::TruncatedBody { got: 0, declared: 5 }),
+        (11, FrameFault::TruncatedBody { got: 3, declared: 5 }),
+    ];
+    for (cut, expected) in cases {
+        let (dialled, accepted) = link(over, &mut listener, addr, 1, &whole[..cut]).await;
+        let (mut sender, _receiver) = dialled.split();
+        // The peer dies in an orderly way: the stream ends where no frame does.
+        let finishing = tokio::spawn(async move { sender.finish(LIMIT).await });
         let (_sender, mut receiver) = accepted.split();
-        drop(dialled);
-        assert!(matches!(receiver.recv().await, Err(CarrierError::Frame(FrameFault::TruncatedBody { .. }))));
-    })
-    .await;
-}
-
-#[tokio::test]
-async fn frames_against_the_rules_close_the_link_with_a_reason() {
-    over_each(async |over| {
-        let (mut listener, addr) = server(over).await;
-        let long = [1, 0, 2, 0, 17, 0, 0, 0];
-        let huge = [1, 0, 1, 0, 0xff, 0xff, 0xff, 0xff];
-        let cases = [
-            (long, FrameFault::Oversized { declared: 17, allowed: 16 }),
-            (huge, FrameFault::Oversized { declared: 0xffff_ffff, allowed: 16 << 20 }),
-            ([1, 0, 77, 0, 0, 0, 0, 0], FrameFault::Refused("unknown kind".to_owned())),
-            ([2, 0, 1, 0, 0, 0, 0, 0], FrameFault::Refused("unknown version".to_owned())),
-        ];
-        for (header, expected) in cases {
-            let (dialled, accepted) = link(over, &mut listener, addr, 1, &header).await;
-            let (_sender, mut receiver) = accepted.split();
-            match receiver.recv().await {
-                Err(CarrierError::Frame(fault)) => assert_eq!(fault, expected),
-                other => panic!("{expected:?}: {other:?}"),
-            }
-            match dialled.handle().closed().await {
-                CarrierError::Closed(reason) => assert!(reason.contains(&expected.to_string()[..20]), "{reason}"),
-                other => panic!("{other:?}"),
-            }
-        }
-    })
-    .await;
-}
-
-#[tokio::test]
-async fn a_frame_of_8_mib_passes() {
-    over_each(async |over| {
-        let (mut listener, addr) = server(over).await;
-        let (dialled, accepted) = link(over, &mut listener, addr, 1, &frame(1, b"")).await;
-        let server = tokio::spawn(echo(accepted));
-        let (mut sender, mut receiver) = dialled.split();
-        let body: Vec<u8> = (0..8 << 20).map(|i: u32| i.to_le_bytes()[2]).collect();
-        let big = frame(1, &body);
-        let (sent, received) = tokio::join!(sender.send_bytes(&big), async {
-            receiver.recv().await.expect("the first echo");
-            receiver.recv().await
-        });
-        sent.expect("it is sent");
-        assert!(received.expect("an echo") == Some(big));
-        sender.finish(LIMIT).await.expect("all has arrived");
-        server.await.expect("no panic");
-    })
-    .await;
-}
-
-#[tokio::test]
-async fn a_peer_that_never_reads_loses_its_link_and_hinders_no_other() {
-    over_each(async |over| {
-        let (mut listener, addr) = server(over).await;
-        let (lazy, accepted_lazy) = link(over, &mut listener, addr, 1, &frame(1, b"")).await;
-        let (keen, accepted_keen) = link(over, &mut listener, addr, 2, &frame(1, b"")).await;
-        let server = tokio::spawn(echo(accepted_keen));
-        let (mut to_lazy, _from_lazy) = accepted_lazy.split();
-        let big = frame(1, &vec![0; 12 << 20]);
-        let stuck = tokio::spawn(async move {
-            to_lazy.send_within(&crate::egress::Egress::foreign(&big), Duration::from_millis(300)).await
-        });
-        let (mut sender, mut receiver) = keen.split();
-        assert!(receiver.recv().await.expect("an echo").is_some());
-        for _ in 0..20 {
-            sender.send_bytes(&frame(1, b"are you there?")).await.expect("it is sent");
-            assert!(receiver.recv().await.expect("an echo").is_some());
-        }
-        assert!(matches!(stuck.await.expect("no panic"), Err(CarrierError::TimedOut(_))));
-        assert!(matches!(lazy.handle().closed().await, CarrierError::Closed(_)));
-        sender.finish(LIMIT).await.expect("the keen one's link stands");
-        server.await.expect("no panic");
-    })
-    .await;
-}
-
-#[tokio::test]
-async fn a_receive_given_up_loses_no_byte() {
-    over_each(async |over| {
-        let (mut listener, addr) = server(over).await;
-        let whole = frame(1, b"hello");
-        let (dialled, accepted) = link(over, &mut listener, addr, 1, &whole[..10]).await;
-        let (_back, mut receiver) = accepted.split();
-        let (mut sender, _receiver) = dialled.split();
-        assert!(tokio::time::timeout(Duration::from_millis(50), receiver.recv()).await.is_err());
-        sender.send_raw(&whole[10..]).await;
-        assert_eq!(receiver.recv().await.expect("the rest came"), Some(whole));
-    })
-    .await;
-}
-
-#[tokio::test]
-async fn the_last_frame_arrives_before_the_link_is_dropped() {
-    over_each(async |over| {
-        let (mut listener, addr) = server(over).await;
-        let (dialled, accepted) = link(over, &mut listener, addr, 1, &frame(1, b"first")).await;
-        let (mut sender, receiver) = dialled.split();
-        sender.send_bytes(&frame(1, &[7; 100_000])).await.expect("it is sent");
-        sender.finish(LIMIT).await.expect("all has arrived");
-        drop((sender, receiver));
-        let (_back, mut inbox) = accepted.split();
-        assert_eq!(inbox.recv().await.expect("a frame"), Some(frame(1, b"first")));
-        assert_eq!(inbox.recv().await.expect("a frame"), Some(frame(1, &[7; 100_000])));
-        assert_eq!(inbox.recv().await.expect("an orderly end"), None);
-    })
-    .await;
-}
-
-#[tokio::test]
-async fn a_closing_reason_reaches_the_peer_as_one_harmless_line() {
-    over_each(async |over| {
-        let (mut listener, addr) = server(over).await;
-        let (dialled, accepted) = link(over, &mut listener, addr, 1, &frame(1, b"")).await;
-        let words = format!("round over\n\x1b[31m{}", "!".repeat(900));
-        accepted.close(Box::leak(words.into_boxed_str())).await;
-        let (_sender, mut receiver) = dialled.split();
         match receiver.recv().await {
-            Err(CarrierError::Closed(reason)) => {
-                assert!(reason.contains("round over  [31m!!!"), "{reason}");
-                assert!(reason.len() < REASON_LIMIT + 40);
-            }
+            Err(CarrierError::Frame(fault)) => assert_eq!(fault, expected),
+            other => panic!("cut at {cut}: {other:?}"),
+        }
+        assert!(matches!(receiver.recv().await, Err(CarrierError::Frame(FrameFault::Broken))));
+        let _ = finishing.await.expect("no panic");
+    }
+}
+
+async fn a_link_dropped_in_mid_frame_is_named_too(over: Transport) {
+    let (_listener, dialled, accepted) = linked(over, &frame(1, b"hello")[..11]).await;
+    let (_sender, mut receiver) = accepted.split();
+    drop(dialled);
+    assert!(matches!(receiver.recv().await, Err(CarrierError::Frame(FrameFault::TruncatedBody { .. }))));
+}
+
+async fn frames_against_the_rules_close_the_link_with_a_reason(over: Transport) {
+    let (mut listener, addr) = server(over).await;
+    let long = [1, 0, 2, 0, 17, 0, 0, 0];
+    let huge = [1, 0, 1, 0, 0xff, 0xff, 0xff, 0xff];
+    let cases = [
+        (long, FrameFault::Oversized { declared: 17, allowed: 16 }),
+        (huge, FrameFault::Oversized { declared: 0xffff_ffff, allowed: 16 << 20 }),
+        ([1, 0, 77, 0, 0, 0, 0, 0], FrameFault::Refused("unknown kind".to_owned())),
+        ([2, 0, 1, 0, 0, 0, 0, 0], FrameFault::Refused("unknown version".to_owned())),
+    ];
+    for (header, expected) in cases {
+        let (dialled, accepted) = link(over, &mut listener, addr, 1, &header).await;
+        let (_sender, mut receiver) = accepted.split();
+        match receiver.recv().await {
+            Err(CarrierError::Frame(fault)) => assert_eq!(fault, expected),
+            other => panic!("{expected:?}: {other:?}"),
+        }
+        match dialled.handle().closed().await {
+            CarrierError::Closed(reason) => assert!(reason.contains(&expected.to_string()[..20]), "{reason}"),
             other => panic!("{other:?}"),
         }
-    })
-    .await;
+    }
 }
 
-#[tokio::test]
-async fn a_dead_port_is_reported_in_time() {
-    over_each(async |over| {
-        let gone = UdpSocket::bind(loopback()).and_then(|socket| socket.local_addr()).expect("a port was free");
-        let begun = Instant::now();
-        let limit = Duration::from_millis(300);
-        let outcome = network(over).dial(&gone.into(), &party(1), &party(0).public_key(), check, limit).await;
-        assert!(matches!(&outcome, Err(CarrierError::Unreachable { waited, .. }) if *waited <= limit));
-        assert!(begun.elapsed() < limit + Duration::from_secs(5));
-    })
-    .await;
+async fn a_frame_of_8_mib_passes(over: Transport) {
+    let (_listener, dialled, accepted) = linked(over, &frame(1, b"")).await;
+    let server = tokio::spawn(echo(accepted));
+    let (mut sender, mut receiver) = dialled.split();
+    let body: Vec<u8> = (0..8 << 20).map(|i: u32| i.to_le_bytes()[2]).collect();
+    let big = frame(1, &body);
+    let (sent, received) = tokio::join!(sender.send_bytes(&big), async {
+        receiver.recv().await.expect("the first echo");
+        receiver.recv().await
+    });
+    sent.expect("it is sent");
+    assert!(received.expect("an echo") == Some(big));
+    sender.finish(LIMIT).await.expect("all has arrived");
+    server.await.expect("no panic");
 }
 
-#[tokio::test]
-async fn a_port_in_use_is_reported() {
-    over_each(async |over| {
-        let (_listener, addr) = server(over).await;
-        let outcome = listen(&network(over), addr, &party(0), only(Vec::new()), check).await;
-        assert!(matches!(outcome, Err(CarrierError::Bind { addr: at, .. }) if at == addr));
-    })
-    .await;
+async fn a_peer_that_never_reads_loses_its_link_and_hinders_no_other(over: Transport) {
+    let (mut listener, addr) = server(over).await;
+    let (lazy, accepted_lazy) = link(over, &mut listener, addr, 1, &frame(1, b"")).await;
+    let (keen, accepted_keen) = link(over, &mut listener, addr, 2, &frame(1, b"")).await;
+    let server = tokio::spawn(echo(accepted_keen));
+    let (mut to_lazy, _from_lazy) = accepted_lazy.split();
+    let big = frame(1, &vec![0; 12 << 20]);
+    let stuck = tokio::spawn(async move {
+        to_lazy.send_within(&crate::egress::Egress::foreign(&big), Duration::from_millis(300)).await
+    });
+    let (mut sender, mut receiver) = keen.split();
+    assert!(receiver.recv().await.expect("an echo").is_some());
+    for _ in 0..20 {
+        sender.send_bytes(&frame(1, b"are you there?")).await.expect("it is sent");
+        assert!(receiver.recv().await.expect("an echo").is_some());
+    }
+    assert!(matches!(stuck.await.expect("no panic"), Err(CarrierError::TimedOut(_))));
+    assert!(matches!(lazy.handle().closed().await, CarrierError::Closed(_)));
+    sender.finish(LIMIT).await.expect("the keen one's link stands");
+    server.await.expect("no panic");
 }
 
-#[tokio::test]
-async fn a_frame_that_lies_about_its_length_is_not_sent() {
-    over_each(async |over| {
-        let (mut listener, addr) = server(over).await;
-        let (dialled, _accepted) = link(over, &mut listener, addr, 1, &frame(1, b"")).await;
-        let (mut sender, _receiver) = dialled.split();
-        let error = sender.send_bytes(&frame(1, b"hello")[..9]).await.expect_err("no frame");
-        assert!(matches!(error, CarrierError::Frame(FrameFault::Malformed(_))), "{error:?}");
-        sender.send_bytes(&frame(1, b"hello")).await.expect("the link stands");
-    })
-    .await;
+async fn a_receive_given_up_loses_no_byte(over: Transport) {
+    let (mut listener, addr) = server(over).await;
+    let whole = frame(1, b"hello");
+    let (dialled, accepted) = link(over, &mut listener, addr, 1, &whole[..10]).await;
+    let (_back, mut receiver) = accepted.split();
+    let (mut sender, _receiver) = dialled.split();
+    assert!(tokio::time::timeout(Duration::from_millis(50), receiver.recv()).await.is_err());
+    sender.send_raw(&whole[10..]).await;
+    assert_eq!(receiver.recv().await.expect("the rest came"), Some(whole));
 }
 
-#[tokio::test]
-async fn one_key_cannot_open_connections_without_end() {
-    over_each(async |over| {
-        let (mut listener, addr) = server(over).await;
-        let mut silent = tokio::task::JoinSet::new();
-        for _ in 0..=MAX_OPENING_PER_KEY {
-            let dialled = dial_as(over, 1, addr).await.expect("the server is there");
-            silent.spawn(async move {
-                let reason = dialled.handle().closed().await;
-                drop(dialled);
-                reason
-            });
+async fn the_last_frame_arrives_before_the_link_is_dropped(over: Transport) {
+    let (_listener, dialled, accepted) = linked(over, &frame(1, b"first")).await;
+    let (mut sender, receiver) = dialled.split();
+    sender.send_bytes(&frame(1, &[7; 100_000])).await.expect("it is sent");
+    sender.finish(LIMIT).await.expect("all has arrived");
+    drop((sender, receiver));
+    let (_back, mut inbox) = accepted.split();
+    assert_eq!(inbox.recv().await.expect("a frame"), Some(frame(1, b"first")));
+    assert_eq!(inbox.recv().await.expect("a frame"), Some(frame(1, &[7; 100_000])));
+    assert_eq!(inbox.recv().await.expect("an orderly end"), None);
+}
+
+async fn a_closing_reason_reaches_the_peer_as_one_harmless_line(over: Transport) {
+    let (_listener, dialled, accepted) = linked(over, &frame(1, b"")).await;
+    let words = format!("round over\n\x1b[31m{}", "!".repeat(900));
+    accepted.close(Box::leak(words.into_boxed_str())).await;
+    let (_sender, mut receiver) = dialled.split();
+    match receiver.recv().await {
+        Err(CarrierError::Closed(reason)) => {
+            assert!(reason.contains("round over  [31m!!!"), "{reason}");
+            assert!(reason.len() < REASON_LIMIT + 40);
         }
-        match silent.join_next().await.expect("one is turned away").expect("no panic") {
-            CarrierError::Closed(reason) => assert!(reason.contains("too many connections"), "{reason}"),
-            other => panic!("{other:?}"),
-        }
-        // Other keys don't notice.
-        let (_dialled, accepted) = link(over, &mut listener, addr, 2, &frame(1, b"")).await;
-        assert_eq!(accepted.peer(), party(2).public_key());
-        assert_eq!(listener.refusals().silent, 1);
-    })
-    .await;
+        other => panic!("{other:?}"),
+    }
+}
+
+async fn a_dead_port_is_reported_in_time(over: Transport) {
+    let gone = UdpSocket::bind(loopback()).and_then(|socket| socket.local_addr()).expect("a port was free");
+    let begun = Instant::now();
+    let limit = Duration::from_millis(300);
+    let outcome = network(over).dial(&gone.into(), &party(1), &party(0).public_key(), check, limit).await;
+    assert!(matches!(&outcome, Err(CarrierError::Unreachable { waited, .. }) if *waited <= limit));
+    assert!(begun.elapsed() < limit + Duration::from_secs(5));
+}
+
+async fn a_port_in_use_is_reported(over: Transport) {
+    let (_listener, addr) = server(over).await;
+    let outcome = listen(&network(over), addr, &party(0), only(Vec::new()), check).await;
+    assert!(matches!(outcome, Err(CarrierError::Bind { addr: at, .. }) if at == addr));
+}
+
+async fn a_frame_that_lies_about_its_length_is_not_sent(over: Transport) {
+    let (_listener, dialled, _accepted) = linked(over, &frame(1, b"")).await;
+    let (mut sender, _receiver) = dialled.split();
+    let error = sender.send_bytes(&frame(1, b"hello")[..9]).await.expect_err("no frame");
+    assert!(matches!(error, CarrierError::Frame(FrameFault::Malformed(_))), "{error:?}");
+    sender.send_bytes(&frame(1, b"hello")).await.expect("the link stands");
+}
+
+async fn one_key_cannot_open_connections_without_end(over: Transport) {
+    let (mut listener, addr) = server(over).await;
+    let mut silent = tokio::task::JoinSet::new();
+    for _ in 0..=MAX_OPENING_PER_KEY {
+        let dialled = dial_as(over, 1, addr).await.expect("the server is there");
+        silent.spawn(async move {
+            let reason = dialled.handle().closed().await;
+            drop(dialled);
+            reason
+        });
+    }
+    match silent.join_next().await.expect("one is turned away").expect("no panic") {
+        CarrierError::Closed(reason) => assert!(reason.contains("too many connections"), "{reason}"),
+        other => panic!("{other:?}"),
+    }
+    // Other keys don't notice.
+    let (_dialled, accepted) = link(over, &mut listener, addr, 2, &frame(1, b"")).await;
+    assert_eq!(accepted.peer(), party(2).public_key());
+    assert_eq!(listener.refusals().silent, 1);
+}
+
+async fn a_port_that_is_shut_tells_its_links(over: Transport) {
+    let (listener, dialled, _accepted) = linked(over, &frame(1, b"")).await;
+    listener.close("the run is over").await;
+    match dialled.handle().closed().await {
+        CarrierError::Closed(reason) => assert!(reason.contains("the run is over"), "{reason}"),
+        other => panic!("{other:?}"),
+    }
 }

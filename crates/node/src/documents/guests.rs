@@ -402,6 +402,7 @@ mod tests {
     use veilsum_proto::identity::Identity;
 
     use super::*;
+    use crate::documents::tests::Folder;
 
     fn key(seed: u8) -> PublicKey {
         Identity::from_seed(&[seed; 32]).public()
@@ -514,20 +515,18 @@ mod tests {
 
     #[test]
     fn what_is_written_is_read() {
-        let folder = std::env::temp_dir().join(format!("veilsum-guests-{}", std::process::id()));
-        std::fs::create_dir_all(&folder).unwrap();
+        let folder = Folder::new("guests");
         let mut all = list();
         all.knock(&Hash([1; 32]), knock(&all, 1, 10, 7), ("a", Role::Site), 0).unwrap();
         all.show(&Hash([1; 32]), Nonce([10; 32])).unwrap();
         all.guests[2].has = Some([Hash([1; 32]), Hash([2; 32])]);
-        GuestList::found(&folder, "test", all.coordinator.clone()).unwrap();
-        assert!(GuestList::found(&folder, "test", all.coordinator.clone()).is_err(), "there is one");
-        GuestList::change(&folder, |list| {
+        GuestList::found(&folder.0, "test", all.coordinator.clone()).unwrap();
+        assert!(GuestList::found(&folder.0, "test", all.coordinator.clone()).is_err(), "there is one");
+        GuestList::change(&folder.0, |list| {
             *list = all.clone();
             Ok(())
         })
         .unwrap();
-        assert_eq!(GuestList::load(&folder).unwrap(), all);
-        std::fs::remove_dir_all(&folder).unwrap();
+        assert_eq!(GuestList::load(&folder.0).unwrap(), all);
     }
 }

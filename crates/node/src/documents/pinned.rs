@@ -286,6 +286,7 @@ mod tests {
     use veilsum_proto::identity::Identity;
 
     use super::*;
+    use crate::documents::tests::Folder;
 
     fn roster(sites: u8) -> Roster {
         let member = |seed: u8, name: String| Member {
@@ -304,9 +305,8 @@ mod tests {
     /// [ROS-8]: a file that is not as it was written is none, and stays.
     #[test]
     fn ros_8_what_is_written_is_read_and_damage_is_seen() {
-        let folder = std::env::temp_dir().join(format!("veilsum-pinned-{}", std::process::id()));
-        std::fs::create_dir_all(&folder).unwrap();
-        let key = folder.join("a.key");
+        let folder = Folder::new("pinned");
+        let key = folder.at("a.key");
         assert!(Pinned::load(&key).unwrap() == Pinned::default());
         let whole = Pinned { roster: Some(roster(3)), policy: Some(Hash([7; 32])), joining: Vec::new() };
         Pinned::change(&key, |pinned| *pinned = whole.clone()).unwrap();
@@ -317,7 +317,6 @@ mod tests {
             assert!(Pinned::load(&key).is_err() && Pinned::change(&key, |pinned| pinned.policy = None).is_err());
             assert_eq!(std::fs::read_to_string(&path).unwrap(), bad);
         }
-        std::fs::remove_dir_all(&folder).unwrap();
     }
 
     #[test]
@@ -347,9 +346,8 @@ mod tests {
     /// [JOI-5]: neither this party's number nor the other's changes with a second attempt.
     #[test]
     fn an_attempt_that_is_taken_up_says_the_same_and_hears_the_same() {
-        let folder = std::env::temp_dir().join(format!("veilsum-begun-{}", std::process::id()));
-        std::fs::create_dir_all(&folder).unwrap();
-        let path = folder.join("a.key");
+        let folder = Folder::new("begun");
+        let path = folder.at("a.key");
         let mut begun = Begun::take_up(&path, Hash([1; 32]), Nonce([2; 32])).unwrap();
         begun.answered(&path, Nonce([3; 32])).unwrap();
         let mut again = Begun::take_up(&path, Hash([1; 32]), Nonce([9; 32])).unwrap();
@@ -359,8 +357,7 @@ mod tests {
         let other = Begun::take_up(&path, Hash([5; 32]), Nonce([9; 32])).unwrap();
         assert_eq!((other.nonce, other.answer), (Nonce([9; 32]), None));
         // Another party that joins from the same folder takes nothing from the first.
-        let again = Begun::take_up(&folder.join("b.key"), Hash([1; 32]), Nonce([9; 32])).unwrap();
+        let again = Begun::take_up(&folder.at("b.key"), Hash([1; 32]), Nonce([9; 32])).unwrap();
         assert_eq!((again.nonce, again.answer), (Nonce([2; 32]), Some(Nonce([3; 32]))));
-        std::fs::remove_dir_all(&folder).unwrap();
     }
 }

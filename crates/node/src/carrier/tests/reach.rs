@@ -259,17 +259,3 @@ async fn strangers_who_say_nothing_over_tcp_shut_nobody_out() {
     })
     .await;
 }
-
-#[tokio::test]
-async fn a_port_that_is_shut_tells_its_links_over_tcp_too() {
-    over_each(async |over| {
-        let (mut listener, addr) = server(over).await;
-        let (dialled, _accepted) = link(over, &mut listener, addr, 1, &frame(1, b"")).await;
-        listener.close("the run is over").await;
-        match dialled.handle().closed().await {
-            CarrierError::Closed(reason) => assert!(reason.contains("the run is over"), "{reason}"),
-            other => panic!("{other:?}"),
-        }
-    })
-    .await;
-}

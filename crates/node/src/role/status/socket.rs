@@ -198,15 +198,6 @@ mod tests {
     }
 
     #[test]
-    fn a_path_that_is_too_long_is_said_to_be() {
-        let folder = Folder::new("long");
-        let long = folder.0.join("x".repeat(120));
-        let why = Socket::open(&long, board("a")).map(drop).unwrap_err();
-        assert!(why.contains("too long") && why.contains("--state"), "{why}");
-        assert!(ask(&long).unwrap_err().message.contains("too long"));
-    }
-
-    #[test]
     fn what_is_no_status_is_refused() {
         let folder = Folder::new("odd");
         let listener = UnixListener::bind(place(&folder.0)).unwrap();

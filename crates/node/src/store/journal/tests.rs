@@ -1,16 +1,16 @@
-use std::{fs, sync::Arc};
+use std::fs;
 
 use super::*;
 use crate::{documents::tests::Folder, random::system_rng, store::Told};
 use veilsum_proto::{
-    aggregator::{self, Aggregator, AggregatorConfig, Millis, Timing},
-    identity::Identity,
+    aggregator::{self, Aggregator, Millis},
     journal::RecordKind,
-    plan::{Sites, Terms},
-    policy::Floor,
-    roster::{Member, PartyId, Roster},
     site::{self, Site, SiteConfig},
 };
+
+#[path = "../../../../testkit/src/kit.rs"]
+mod kit;
+use kit::Kit;
 
 /// A folder for the journals of one session.
 struct Place(Folder);
@@ -54,43 +54,9 @@ fn entries(rounds: u8) -> (SiteConfig, Vec<Record>) {
 
 /// One run, and what the first of three sites wants written in each of its rounds.
 fn run(rounds: u8, mut written: impl FnMut(u8, site::Output)) -> SiteConfig {
-    let mut rng = system_rng();
-    let ids: Vec<Arc<Identity>> = (0..5).map(|_| Arc::new(Identity::generate(&mut rng))).collect();
-    let member = |i: usize| Member { name: format!("p{i}"), key: ids[i].public(), address: String::new() };
-    let roster = Arc::new(Roster {
-        name: "j".into(),
-        coordinator: member(0),
-        intermediary: member(1),
-        sites: (2..5).map(member).collect(),
-    });
-    let terms = Arc::new(Terms {
-        roster: roster.hash(),
-        min_cohort: 3,
-        threshold: 0,
-        colluders: 0,
-        sites: Sites::Same,
-        slots: 8,
-        max_rows: 10,
-        min_total_rows: 0,
-        application: Vec::new(),
-    });
-    let config = |i: usize| SiteConfig {
-        identity: ids[i].clone(),
-        roster: roster.clone(),
-        terms: terms.clone(),
-        floor: Floor::default(),
-        aggregator: PartyId::Coordinator,
-    };
-    let mut sites: Vec<Site> = (2..5).map(|i| Site::new(config(i)).unwrap()).collect();
-    let hub = AggregatorConfig {
-        identity: ids[0].clone(),
-        roster: roster.clone(),
-        terms: terms.clone(),
-        role: PartyId::Coordinator,
-        timing: Timing::default(),
-        slots: 8,
-    };
-    let mut hub = Aggregator::new(hub, Millis(0), &mut rng).unwrap();
+    let (mut rng, kit) = (system_rng(), Kit::same(3, |terms| terms.max_rows = 10));
+    let mut sites: Vec<Site> = (0..3).map(|i| Site::new(kit.site(i)).unwrap()).collect();
+    let mut hub = Aggregator::new(kit.coordinator(), Millis(0), &mut rng).unwrap();
     (0..3).for_each(|s| hub.handle(aggregator::Input::Attached(s), Millis(0)));
     let mut asked = 0;
     hub.handle(aggregator::Input::Ask { query: vec![asked], words: 2 }, Millis(0));
@@ -105,7 +71,7 @@ fn run(rounds: u8, mut written: impl FnMut(u8, site::Output)) -> SiteConfig {
                             hub.handle(aggregator::Input::Message { from: to, bytes: &bytes }, Millis(0));
                         }
                         site::Output::Event(site::Event::Asked(a)) => {
-                            let consent = a.consent(&Floor::default(), 3, 1).unwrap();
+                            let consent = kit.consents(&a).unwrap();
                             let input = site::Input::Contribute { consent, values: vec![1; a.words] };
                             sites[usize::from(to)].handle(input, &mut rng).unwrap();
                         }
@@ -120,7 +86,7 @@ fn run(rounds: u8, mut written: impl FnMut(u8, site::Output)) -> SiteConfig {
             aggregator::Output::Persist(_) | aggregator::Output::Event(_) => {}
         }
     }
-    config(2)
+    kit.site(0)
 }
 
 fn names(records: &[Record]) -> Vec<String> {
