@@ -1,16 +1,10 @@
 //! Who is named where a run does not come about: the party at fault, with the reason, on the screen of everybody who sees it.
 
-use std::{
-    fs,
-    time::{Duration, Instant},
-};
+use std::time::{Duration, Instant};
 
-use veilsum_node::{
-    documents::{load_identity, write_roster},
-    door::ledger,
-};
+use veilsum_node::documents::{load_identity, write_roster};
 use veilsum_proto::roster::{Member, Roster};
-use veilsum_testkit::program::{Parties, agree, free_port, start, veilsum};
+use veilsum_testkit::program::{Parties, free_port, start, veilsum};
 
 use crate::said::Told;
 
@@ -101,19 +95,4 @@ fn pol_4_a_site_whose_policy_refuses_the_plan_dials_nobody() {
     let p = Parties::new(&SIZES, &PLAN);
     p.folder.write("strict.toml", "methods = [\"kmeans\"]\n");
     veilsum(&p.client(3, &["--policy", &p.folder.path("strict.toml")])).expect(7).says(&["[POL-4]", "!waiting"]);
-}
-
-/// [POL-9]: without its operator's agreement a site answers no plan without noise, and dials nobody for it.
-#[test]
-fn pol_9_a_site_whose_operator_did_not_agree_dials_nobody() {
-    let p = Parties::new(&SIZES, &PLAN);
-    let args = p.client(1, &[]);
-    fs::remove_dir_all(p.folder.0.join("site-1.state")).expect("the ledger with the agreement");
-    let (identity, _) = load_identity(p.folder.path("site-1.key")).expect("a key");
-    ledger::begin(&p.folder.0.join("site-1.state"), &identity.digest_secret()).expect("an account");
-    veilsum(&args).expect(7).says(&["[POL-9]", "!waiting"]);
-    // An agreement to one plan is none to another.
-    agree(&args);
-    p.plan("roster.toml", "plan.toml", &["--seed=99"]);
-    assert!(veilsum(&args).expect(7).stderr.contains("[POL-9]"));
 }

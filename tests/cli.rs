@@ -7,11 +7,7 @@ use std::{
 
 use serde_json::Value;
 use veilsum_cli::embedded::found;
-use veilsum_node::{
-    documents::{load_identity, write_key},
-    files::Existing,
-};
-use veilsum_proto::identity::Identity;
+use veilsum_node::documents::load_identity;
 use veilsum_testkit::program::Folder;
 
 /// Stands in every file of rows; no output may show it, but for `assign`, which shows no values of rows either.
@@ -222,32 +218,6 @@ fn only_the_coordinator_signs() {
     let (hub, _) = load_identity(w.0.0.join("hub.key")).unwrap();
     w.change("roster.toml", &hub.public().to_string(), &mallory.public().to_string());
     w.fails("verify roster.toml", 3, &["roster.toml"]);
-}
-
-/// The protocol ends at 1,000 sites; whoever wants more is told where it stands why.
-#[test]
-fn more_than_a_thousand_sites_are_refused_with_the_page_that_says_why() {
-    const WHY: [&str; 4] = ["1001 sites", "at most 1000", "docs/src/decisions.md", "ROS-1"];
-    let w = Place::ready();
-    // A file that was made by something else.
-    let file = fs::read_to_string(w.0.0.join("roster.toml")).unwrap();
-    let last = file.rfind("[[site]]").expect("a site");
-    w.write("roster.toml", &format!("{file}{}", format!("\n{}", &file[last..]).repeat(998)));
-    w.fails("verify roster.toml", 3, &[&["roster.toml"], &WHY[..]].concat());
-}
-
-#[test]
-fn keys_must_be_known_single_and_private() {
-    let w = Place::ready();
-    let stranger = Identity::from_seed(&[5; 32]);
-    write_key(w.0.0.join("stranger.key"), "stranger", &stranger, Existing::Refuse).unwrap();
-    w.fails(&OWN.replace("site-2.key", "stranger.key"), 3, &["not on the roster", "fed", "hub"]);
-    #[cfg(unix)]
-    {
-        use std::os::unix::fs::PermissionsExt;
-        fs::set_permissions(w.0.0.join("site-2.key"), fs::Permissions::from_mode(0o644)).unwrap();
-        w.fails(OWN, 3, &["site-2.key", "chmod 600"]);
-    }
 }
 
 #[test]

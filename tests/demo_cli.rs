@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use serde_json::Value;
 use veilsum_testkit::{
-    data::{matrix, shared},
+    data::shared,
     in_process::max_difference,
     program::{Ended, Folder, start_in, veilsum},
 };
@@ -187,26 +187,6 @@ fn with_noise_rows_are_read_as_at_a_site() {
     let run = |more: &[&str]| start_in(&out.0, &[&exact, more].concat()).wait(Duration::from_secs(60));
     run(&[]).expect(3).says(&["the value is missing", "missing = \"leave-out\" with --rows"]);
     run(&["--rows", "missing=leave-out"]).expect(0).says(&["warning: ", "rows left out: 1"]);
-}
-
-/// The order of the start is kept, and 30 rounds end where the reference ends.
-fn a_reference_run_from_the_command_line() {
-    let shared = shared();
-    let data = shared.join("data/xclara.csv").display().to_string();
-    let reference = |what: &str| shared.join(format!("reference/federated_fcm/xclara-{what}-2.csv"));
-    let start = reference("start").display().to_string();
-    let (out, start) = (Folder::fresh(), format!("init={start}"));
-    let args =
-        ["--data", &data, "--sites", "20", "--k", "3", "--set", &start, "--set", "epsilon=0", "--set", "max_rounds=30"];
-    demo(&out, &args).expect(0).says(&["public box is taken from the file"]);
-    let result = out.json("out/result.json");
-    contract(&result);
-    let off = max_difference(&table(&result["centres_box"]), &matrix(&reference("final")));
-    assert!(off <= 1e-8, "off by {off:e}");
-    assert!(result["pooled"]["max_abs_diff"].as_f64().expect("a number") <= 1e-9);
-    let found = ["rounds", "converged", "n_total"].map(|of| &result[of]);
-    assert_eq!(found, [&30.into(), &false.into(), &Value::from(3000)]);
-    assert_eq!(result["cohort"].as_array().expect("sites").len(), 20);
 }
 
 fn a_site_for_every_value_of_a_column() {
@@ -440,4 +420,4 @@ fn a_place_where_nothing_can_be_written_is_said_first() {
     assert!(told.stderr.contains("nothing has been sent yet") && told.stdout.is_empty(), "{}", told.text());
 }
 
-veilsum_testkit::with_data!(a_reference_run_from_the_command_line, a_site_for_every_value_of_a_column);
+veilsum_testkit::with_data!(a_site_for_every_value_of_a_column);

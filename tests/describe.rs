@@ -60,11 +60,11 @@ fn masked_is_pooled_to_the_step() {
 }
 
 #[test]
-fn numbers_have_the_mean_deviation_and_histogram_of_pooled_rows() {
+fn a_description_has_the_means_deviations_histograms_and_counts_of_pooled_rows() {
     let out = Folder::fresh();
     let (text, values) = table(400);
     let data = out.write("rows.csv", &text);
-    let ended = demo(&out, &data, &["--column", "age", "income"]).expect(0);
+    let ended = demo(&out, &data, &["--column", "age", "income", "smoker=yes,no,former"]).expect(0);
     says(&ended.stdout, &["deviation", "rows by bin", "rows in all: 400", "missing: ", "!  cluster "]);
     let result = out.json("out/result.json");
     let found = &result["description"];
@@ -78,24 +78,14 @@ fn numbers_have_the_mean_deviation_and_histogram_of_pooled_rows() {
         let bins = number_of["histogram"].as_array().unwrap();
         assert_eq!(bins.iter().map(|bin| bin["rows"].as_u64().unwrap()).sum::<u64>(), 400);
     }
+    let counts = found["categories"][0]["counts"].as_array().unwrap();
+    let counts: Vec<(&str, u64)> =
+        counts.iter().map(|count| (count["category"].as_str().unwrap(), count["rows"].as_u64().unwrap())).collect();
+    assert_eq!(counts, [("yes", 190), ("no", 200), ("former", 10)]);
     assert!(number(&result["pooled"]["max_abs_diff"]) < 1e-9);
     // A model of a description has no clusters to assign rows to.
     let model = out.path("out/model.json");
     veilsum(&["assign", "--model", &model, "--data", &data]).expect(3).says(&["no clusters"]);
-}
-
-#[test]
-fn categories_are_counted() {
-    let out = Folder::fresh();
-    let (text, _) = table(200);
-    let data = out.write("rows.csv", &text);
-    demo(&out, &data, &["--column", "age", "income", "smoker=yes,no,former"]).expect(0);
-    let result = out.json("out/result.json");
-    let found = &result["description"];
-    let counts = found["categories"][0]["counts"].as_array().unwrap();
-    let counts: Vec<(&str, u64)> =
-        counts.iter().map(|count| (count["category"].as_str().unwrap(), count["rows"].as_u64().unwrap())).collect();
-    assert_eq!(counts, [("yes", 95), ("no", 100), ("former", 5)]);
 }
 
 /// Missing values are counted under noise, with an error or below the end of an interval; and the error of the number of rows is that of

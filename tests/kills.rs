@@ -16,7 +16,10 @@ use std::{
 };
 
 use serde_json::Value;
-use veilsum_testkit::program::{Ended, Parties, Running, start};
+use veilsum_testkit::{
+    program::{Ended, Parties, Running, start},
+    seeds::Dice,
+};
 
 const SIZES: [usize; 5] = [40, 55, 61, 48, 70];
 const COMMON: [&str; 5] =
@@ -29,19 +32,6 @@ const LIMIT: Duration = Duration::from_secs(150);
 const JUDGING: &str = "asks to have its result judged";
 /// Judging takes about so long here.
 const JUDGED_WITHIN: u64 = 80;
-
-/// Numbers that need not be good (splitmix64).
-struct Dice(u64);
-
-impl Dice {
-    fn below(&mut self, n: u64) -> u64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut z = self.0;
-        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        (z ^ (z >> 31)) % n
-    }
-}
 
 /// The documents of a run, and whether the intermediary judges in it.
 fn documents(judged: bool) -> Parties {
@@ -198,7 +188,7 @@ fn every_role_killed_at_random_moments() {
     let clock = || SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).map_or(1, |now| now.as_nanos() as u64);
     let seed = number("VEILSUM_SEED").unwrap_or_else(clock);
     println!("VEILSUM_KILLS={kills} VEILSUM_SEED={seed}");
-    let mut dice = Dice(seed);
+    let mut dice = Dice::new(seed);
     let right = [calm(false), calm(true)];
     println!("runs in which nobody falls take {:?} and, with judging, {:?}", right[0].1, right[1].1);
     let mut table: BTreeMap<(&str, &str, &str), BTreeMap<Came, usize>> = BTreeMap::new();

@@ -4,17 +4,21 @@
 //! Exempt are masked words and what names them: commitments to them, hashes of inputs, signatures over these. By default 200 plans;
 //! `VEILSUM_SEEDS=1000` runs more, and `VEILSUM_SEED=4711` one.
 
-use std::{collections::BTreeMap, panic::AssertUnwindSafe};
+use std::collections::BTreeMap;
 
 use veilsum_node::error::Failure;
 use veilsum_proto::message::{Kind, kind_of};
-use veilsum_testkit::{program::Folder, wire::parts};
+use veilsum_testkit::{
+    program::Folder,
+    seeds::{self, Dice},
+    wire::parts,
+};
 
 pub(crate) mod plans;
 mod talk;
 pub(crate) mod world;
 
-use plans::{Case, Dice, Look, case, table};
+use plans::{Case, Look, case, table};
 use world::{Rows, Seen, read, run};
 
 /// A frame without what names masked words.
@@ -115,22 +119,10 @@ fn plan(seed: u64, folder: &Folder, tally: &mut Tally) {
 
 #[test]
 fn what_a_site_sends_is_the_same_for_all_rows() {
-    let number = |name: &str| std::env::var(name).ok().map(|v| v.parse::<u64>().expect("a number"));
-    let seeds = match number("VEILSUM_SEED") {
-        Some(seed) => seed..seed + 1,
-        None => 0..number("VEILSUM_SEEDS").unwrap_or(200),
-    };
-    let (folder, mut tally, mut failed) = (Folder::fresh(), Tally::default(), Vec::new());
-    for seed in seeds.clone() {
-        let run = AssertUnwindSafe(|| plan(seed, &folder, &mut tally));
-        if std::panic::catch_unwind(run).is_err() {
-            println!("replay: VEILSUM_SEED={seed} cargo test --test product metamorphic -- --nocapture");
-            failed.push(seed);
-        }
-    }
-    println!("seeds {seeds:?}: {tally:?}");
-    assert!(failed.is_empty(), "{} of {} seeds failed: {failed:?}", failed.len(), seeds.end - seeds.start);
-    if seeds.end - seeds.start >= 200 {
+    let (folder, mut tally) = (Folder::fresh(), Tally::default());
+    let played = seeds::play(200, "--test product metamorphic", |seed| plan(seed, &folder, &mut tally));
+    println!("{tally:?}");
+    if played >= 200 {
         assert!(tally.noisy > 60 && tally.refusals > 15 && tally.answers > 500 && tally.methods.len() > 8, "{tally:?}");
     }
 }

@@ -12,7 +12,7 @@ use veilsum_cluster::{
 use veilsum_node::{
     answerer::Answerer,
     door::DEFAULT_NANO_RHO,
-    dp::{self, Privacy},
+    dp,
     plan::PlanSpec,
     question::{self, Question, SumBounds, Terms},
 };
@@ -442,13 +442,4 @@ fn documents_say_what_screens_say() {
         let words: Vec<&str> = text.split_whitespace().filter(|word| *word != ">").collect();
         assert!(words.join(" ").contains(said.trim_end_matches('.')), "{file}: {said}");
     }
-}
-
-#[test]
-fn a_form_without_noise_shares_nothing() {
-    let mut work = work(0.0244);
-    work.recipe.noise = None;
-    let form = shared(&work);
-    assert!(form.noise.is_none() && Privacy::of(&work, &form).is_none());
-    assert_eq!(dp::spent(&work, &form).unwrap(), None);
 }

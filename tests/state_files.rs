@@ -27,11 +27,12 @@ use veilsum_proto::{
 use veilsum_testkit::{
     cast::Cast,
     program::Folder,
+    seeds::Dice,
     wire::{Ask, parts},
 };
 
 use super::metamorphic::{
-    plans::{Case, Dice, Look, table},
+    plans::{Case, Look, table},
     world::{Death, Rows, Seen, read, run_and_die},
 };
 

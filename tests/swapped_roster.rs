@@ -175,21 +175,3 @@ fn ros_9_a_roster_of_this_name_without_this_key() {
         told.expect(3).says(&keys).says(&["[ROS-9]", "by telephone"]);
     }
 }
-
-/// [ROS-8]: a file that is not as it was written stops the site, and is not written over.
-#[test]
-fn ros_8_a_damaged_memory_of_the_roster_stops_the_site() {
-    let p = federation();
-    let short = ["--join-timeout", "1"];
-    knocks(&p.client(1, &short));
-    let file = pinned(&p);
-    let good = fs::read_to_string(&file).expect("what was agreed to");
-    let bad = good.replacen("name = \"site-2\"", "name = \"site-9\"", 1);
-    assert_ne!(good, bad);
-    fs::write(&file, &bad).expect("a damaged file");
-    veilsum(&p.client(1, &short)).expect(3).says(&["pinned.toml", "damaged", "put it back"]);
-    agree(&p, "site-1", &p.folder.path("roster.toml")).expect(3).says(&["damaged"]);
-    assert_eq!(fs::read_to_string(&file).expect("the file"), bad);
-    fs::write(&file, &good).expect("the file as it was");
-    knocks(&p.client(1, &short));
-}

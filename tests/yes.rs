@@ -4,7 +4,7 @@
 //!
 //! By default 200 seeds; `VEILSUM_SEEDS=1000` runs more, and `VEILSUM_SEED=4711` one.
 
-use std::{panic::AssertUnwindSafe, sync::Arc};
+use std::sync::Arc;
 
 use veilsum_cluster::{OutOfBox, Prepared, Rows};
 use veilsum_node::{
@@ -25,9 +25,12 @@ use veilsum_proto::{
     roster::PartyId,
     suite::{Hash, hash},
 };
-use veilsum_testkit::cast::Cast;
+use veilsum_testkit::{
+    cast::Cast,
+    seeds::{self, Dice},
+};
 
-use super::metamorphic::plans::{Dice, work};
+use super::metamorphic::plans::work;
 
 /// A federation that asks this site, and how far its run is.
 struct Walk {
@@ -262,22 +265,10 @@ fn federations(seed: u64, tally: &mut Tally) {
 
 #[test]
 fn pol_8_a_run_that_begins_comes_to_its_end() {
-    let number = |name: &str| std::env::var(name).ok().map(|v| v.parse::<u64>().expect("a number"));
-    let seeds = match number("VEILSUM_SEED") {
-        Some(seed) => seed..seed + 1,
-        None => 0..number("VEILSUM_SEEDS").unwrap_or(200),
-    };
-    let (mut tally, mut failed) = (Tally::default(), Vec::new());
-    for seed in seeds.clone() {
-        let run = AssertUnwindSafe(|| federations(seed, &mut tally));
-        if std::panic::catch_unwind(run).is_err() {
-            println!("replay: VEILSUM_SEED={seed} cargo test --test product comes_to_its_end -- --nocapture");
-            failed.push(seed);
-        }
-    }
-    println!("seeds {seeds:?}: {tally:?}");
-    assert!(failed.is_empty(), "{} of {} seeds failed: {failed:?}", failed.len(), seeds.end - seeds.start);
-    if seeds.end - seeds.start >= 200 {
+    let mut tally = Tally::default();
+    let played = seeds::play(200, "--test product comes_to_its_end", |seed| federations(seed, &mut tally));
+    println!("{tally:?}");
+    if played >= 200 {
         let Tally { yes, noisy, taken_up, last_rho, .. } = tally;
         assert!(yes > 100 && noisy > 60 && taken_up > 20 && last_rho > 10, "{tally:?}");
     }

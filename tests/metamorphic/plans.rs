@@ -1,9 +1,5 @@
 //! Plans, policies and tables from a seed.
 
-use chacha20::{
-    ChaCha20Rng,
-    rand_core::{Rng, SeedableRng},
-};
 use veilsum_cluster::{
     Algorithm, Centres, Clusters, OutOfBox, Query, Scaling,
     method::{Candidates, LocalRange, Scale, Seeding, Validity},
@@ -18,33 +14,7 @@ use veilsum_node::{
     table::Missing,
 };
 use veilsum_proto::plan::Terms;
-use veilsum_testkit::cast::Cast;
-
-/// Chance from a seed.
-pub(crate) struct Dice(ChaCha20Rng);
-
-impl Dice {
-    pub(crate) fn new(seed: u64) -> Dice {
-        Dice(ChaCha20Rng::seed_from_u64(seed))
-    }
-
-    pub(crate) fn below(&mut self, n: u64) -> u64 {
-        self.0.next_u64() % n
-    }
-
-    pub(crate) fn one_in(&mut self, n: u64) -> bool {
-        self.below(n) == 0
-    }
-
-    pub(crate) fn of<T: Clone>(&mut self, list: &[T]) -> T {
-        list[self.below(list.len() as u64) as usize].clone()
-    }
-
-    /// From 0 to 1.
-    pub(crate) fn unit(&mut self) -> f64 {
-        (self.0.next_u64() >> 11) as f64 / (1u64 << 53) as f64
-    }
-}
+use veilsum_testkit::{cast::Cast, seeds::Dice};
 
 /// What the coordinator does that no plan has.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

@@ -56,21 +56,6 @@ mod tests {
     use super::*;
 
     #[test]
-    fn draws_have_the_right_size_and_are_fair() {
-        let sampling = Sampling { share: 0.25, seed: 7 };
-        let mut often = [0u32; 20];
-        for number in 1..=4000 {
-            let drawn = sampling.drawn(number, 20);
-            assert_eq!(drawn.iter().filter(|d| **d).count(), 5);
-            drawn.iter().zip(&mut often).for_each(|(d, n)| *n += u32::from(*d));
-        }
-        // 1000 expected, standard deviation 27.4.
-        assert!(often.iter().all(|n| (860..1140).contains(n)), "{often:?}");
-        assert_eq!(sampling.drawn(3, 20), sampling.drawn(3, 20));
-        assert_ne!(sampling.drawn(3, 20), sampling.drawn(4, 20));
-    }
-
-    #[test]
     fn shares_outside_the_open_interval_are_refused() {
         for share in [0.0, 1.0, -0.5, f64::NAN] {
             assert!(Sampling { share, seed: 0 }.check().is_err());

@@ -28,29 +28,3 @@ impl Centres {
         Self::new(k, domain.columns(), values)
     }
 }
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::Scaling;
-
-    #[test]
-    fn uniform_starts_are_pinned() {
-        let domain = Domain::new(vec![0.0, 10.0], vec![1.0, 30.0], Scaling::Box).unwrap();
-        let start = Centres::uniform(&domain, 2, 1).unwrap();
-        let expected = PINNED;
-        assert_eq!(start.as_slice(), expected, "a published seed would change");
-        let raw = Domain::new(vec![0.0, 10.0], vec![1.0, 30.0], Scaling::None).unwrap();
-        let raw_start = Centres::uniform(&raw, 2, 1).unwrap();
-        assert!(
-            raw.centres_to_original(&raw_start)
-                .unwrap()
-                .frobenius_distance(&domain.centres_to_original(&start).unwrap())
-                .unwrap()
-                < 1e-12
-        );
-        assert!(Centres::uniform(&domain, 0, 1).is_err());
-        assert_ne!(Centres::uniform(&domain, 2, 2).unwrap(), start);
-    }
-    const PINNED: &[f64] = &[0.825254462578964, 0.3791959023484349, 0.8967892085751614, 0.5001308431004323];
-}

@@ -115,20 +115,6 @@ mod tests {
     }
 
     #[test]
-    fn there_and_back() {
-        let domain = domain();
-        let t = Transform { shift: vec![0.25, 1.0], factor: vec![4.0, 0.5], ..Transform::identity(&domain) };
-        let moved = t.domain(&domain).unwrap();
-        assert_eq!((moved.lower(), moved.upper()), ([-1.0, -3.0].as_slice(), [3.0, 2.0].as_slice()));
-        let centres = Centres::from_rows(&[vec![0.5, 3.0]]).unwrap();
-        assert_eq!(t.centres(&centres).unwrap().as_slice(), [1.0, 1.0]);
-        assert_eq!(t.back(&t.centres(&centres).unwrap()).unwrap(), centres);
-        let clipped = Transform { upper: vec![0.5, 5.0], ..t };
-        let rows = clipped.rows(&Rows::new(vec![0.9, 3.0], 2).unwrap()).unwrap();
-        assert_eq!(rows.as_slice(), [1.0, 1.0]);
-    }
-
-    #[test]
     fn a_transform_outside_its_domain_is_refused() {
         let domain = domain();
         let good = Transform::identity(&domain);

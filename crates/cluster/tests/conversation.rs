@@ -85,14 +85,6 @@ fn implausible_totals_are_refused_and_change_nothing() {
     assert_eq!(few, Err(Error::TooFewRows(2)));
 }
 
-#[test]
-fn a_cluster_without_weight_keeps_its_centre() {
-    let mut fcm = rounds(3);
-    asked(fcm.next(None));
-    asked(fcm.next(Some(&totals(&[0.5, 0.0, 1.0, 0.0], None))));
-    assert_eq!(fcm.fits()[0].centres.as_slice(), &[0.5, 0.8]);
-}
-
 fn to_validation() -> Run {
     let mut fcm = rounds(1);
     asked(fcm.next(None));
@@ -155,16 +147,6 @@ fn more_clusters_than_rows_and_no_sites_are_errors() {
     let wide = Centres::from_rows(&[vec![0.2, 0.1], vec![0.8, 0.1]]).unwrap();
     let mut fcm = plain_fcm(2, 2.0, 0.0, 3, &wide).unwrap();
     assert!(matches!(pooled::run(&mut fcm, &site), Err(Error::ColumnMismatch { .. })));
-}
-
-#[test]
-fn coincident_centres_have_an_infinite_index() {
-    let together = Centres::from_rows(&[vec![0.5], vec![0.5]]).unwrap();
-    let site = prepare(&Rows::new(vec![0.0, 0.3, 1.0], 1).unwrap(), &domain());
-    let outcome = pooled::run(&mut plain_fcm(2, 2.0, 0.0, 3, &together).unwrap(), &site).unwrap();
-    assert_eq!(outcome.indices.fuzzy_davies_bouldin, None);
-    let text = serde_json::to_string(&outcome).unwrap();
-    assert_eq!(serde_json::from_str::<Outcome>(&text).unwrap(), outcome);
 }
 
 #[test]

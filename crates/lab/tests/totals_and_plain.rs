@@ -7,7 +7,7 @@ use veilsum_cluster::offline::kmeans::weighted_lloyd;
 use veilsum_cluster::query::LocalSteps;
 use veilsum_cluster::random::Stream;
 use veilsum_cluster::{
-    Algorithm, Centres, Domain, Error, Method, Outcome, Prepared, Recipe, Rows, Run, Scaling, Step, Totals, pooled,
+    Algorithm, Centres, Domain, Method, Outcome, Prepared, Recipe, Rows, Run, Scaling, Step, Totals, pooled,
 };
 use veilsum_lab::comparison::{central, ffcm, fkm};
 use veilsum_testkit::data::{max_difference, prepare_all};
@@ -71,7 +71,7 @@ fn points(rows: &Rows) -> Centres {
 }
 
 /// Three sites of up to 25 rows, one of which is never empty, and first centres. K may exceed the rows of a site, but not the
-/// rows of all: that is an error ([`more_clusters_than_rows_is_an_error`]).
+/// rows of all: that is an error (`crates/cluster/tests/conversation.rs`).
 fn federation() -> impl Strategy<Value = (Vec<Rows>, Centres)> {
     of_sites(1)
 }
@@ -98,15 +98,6 @@ fn of_sites(least: usize) -> impl Strategy<Value = (Vec<Rows>, Centres)> {
         .prop_map(|rows| Centres::new(rows.len(), 2, rows.concat()).unwrap());
     let sites = (rows(least), rows(0), rows(0)).prop_map(|(a, b, c)| vec![a, b, c]);
     (sites, start).prop_filter("K rows", |(sites, start)| sites.iter().map(Rows::len).sum::<usize>() >= start.k())
-}
-
-#[test]
-fn more_clusters_than_rows_is_an_error() {
-    let sites = prepare_all(&[Rows::new(vec![0.0, 1.0], 2).unwrap(), Rows::new(vec![], 2).unwrap()], &domain());
-    let start = Centres::from_rows(&[vec![0.0, 0.0], vec![1.0, 1.0]]).unwrap();
-    let fcm = Algorithm::Fcm { m: 2.0, epsilon: 0.0, max_rounds: ROUNDS };
-    let error = pooled::plain_federated(&mut recipe(fcm, &start).run(&domain(), 2).unwrap(), &sites).unwrap_err();
-    assert!(matches!(error, Error::TooFewRows(2)), "{error}");
 }
 
 proptest! {

@@ -277,16 +277,6 @@ mod tests {
         }
     }
 
-    #[test]
-    fn signatures_bind_label_parts_and_key() {
-        let (a, b) = (Identity::from_seed(&[1; 32]), Identity::from_seed(&[2; 32]));
-        let s = a.sign("label", &[b"x", b"y"]);
-        assert!(a.public().verify("label", &[b"x", b"y"], &s));
-        assert!(!a.public().verify("label", &[b"xy"], &s));
-        assert!(!a.public().verify("other", &[b"x", b"y"], &s));
-        assert!(!b.public().verify("label", &[b"x", b"y"], &s));
-    }
-
     /// [FRM-4].
     #[test]
     fn frm_4_many_at_once_agree_with_one_by_one() {

@@ -49,7 +49,7 @@ What a party does by itself or leaves undone, and in which order: the frame that
     JRN-5 crates/proto/tests/crashed_aggregator.rs a_journal_that_cannot_be
     JOI-1 tests/joining.rs three_sites_join_by_a_line_each_and_run
 The application's memory and operators decide, not the bytes alone.
-    ROS-8 tests/swapped_roster.rs ros_8_a_damaged_memory_of_the_roster_stops_the_site
+    ROS-8 crates/node/src/documents/pinned.rs ros_8_what_is_written_is_read_and_damage_is_seen
     ROS-9 tests/swapped_roster.rs ros_9_one_changed_member_is_named_and_the_change_can_be_agreed_to
     OPN-9 tests/describe.rs sites_answer_a_description_and_follow_it
     APP-1 tests/application_rules.rs app_1_only_a_greeting_with_the_same_documents_lets_somebody_in

@@ -4,12 +4,12 @@
 //! By default 60 seeds, in `.ci/long` 400. `VEILSUM_SEEDS=10000 cargo test --release -p veilsum-proto --test protocol random_federations` runs more;
 //! `VEILSUM_SEED=4711` replays one, and a failure names its own.
 
-use chacha20::{
-    ChaCha20Rng,
-    rand_core::{Rng, SeedableRng},
-};
 use veilsum_proto::Error;
-use veilsum_testkit::{federation::*, wire::*};
+use veilsum_testkit::{
+    federation::*,
+    seeds::{self, Dice},
+    wire::*,
+};
 
 /// Words of the vectors are those of the kit; rounds are few, so that many federations fit into a test.
 const ROUNDS: u8 = 4;
@@ -24,20 +24,8 @@ struct Tally {
     frames: usize,
 }
 
-struct Dice(ChaCha20Rng);
-
-impl Dice {
-    fn below(&mut self, n: u64) -> u64 {
-        self.0.next_u64() % n
-    }
-
-    fn one_in(&mut self, n: u64) -> bool {
-        self.below(n) == 0
-    }
-}
-
 fn federation(seed: u64, tally: &mut Tally) {
-    let mut dice = Dice(ChaCha20Rng::seed_from_u64(seed));
+    let mut dice = Dice::new(seed);
     let n = 3 + dice.below(7) as usize;
     let slots = 1 + dice.below(6) as u16;
     let mut w = World::new(Kit::new(n, |t| t.slots = slots), dice.below(u64::MAX));
@@ -95,25 +83,11 @@ fn federation(seed: u64, tally: &mut Tally) {
 
 #[test]
 fn from_many_seeds() {
-    let number = |name: &str| std::env::var(name).ok().map(|v| v.parse::<u64>().expect("a number"));
-    let seeds = match number("VEILSUM_SEED") {
-        Some(seed) => seed..seed + 1,
-        None => 0..number("VEILSUM_SEEDS").unwrap_or(60),
-    };
     let mut tally = Tally::default();
-    let mut failed = Vec::new();
-    for seed in seeds.clone() {
-        let run = std::panic::AssertUnwindSafe(|| federation(seed, &mut tally));
-        if std::panic::catch_unwind(run).is_err() {
-            println!(
-                "replay: VEILSUM_SEED={seed} cargo test -p veilsum-proto --test protocol random_federations -- --nocapture"
-            );
-            failed.push(seed);
-        }
-    }
-    println!("seeds {seeds:?}: {tally:?}");
-    assert!(failed.is_empty(), "{} of {} seeds failed: {failed:?}", failed.len(), seeds.end - seeds.start);
-    if seeds.end - seeds.start >= 200 {
+    let played =
+        seeds::play(60, "-p veilsum-proto --test protocol random_federations", |seed| federation(seed, &mut tally));
+    println!("{tally:?}");
+    if played >= 200 {
         // The dice must reach what they are thrown for.
         assert!(tally.crashes > 100 && tally.without_everybody > 50 && tally.given_up > 5, "{tally:?}");
     }

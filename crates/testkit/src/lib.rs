@@ -4,7 +4,7 @@
 //! 2. [`wire`]: the wire format written a second time; [`hub`]: the one lying hub, which speaks it.
 //! 3. [`secrets`]: what a site's journal gives away; [`recording`], [`lies`]: an honest run written down, and what may be said
 //!    in place of each of its messages; [`crashes`]: federations whose processes die.
-//! 4. [`cost`]: what a round costs each party; with `node`, `measure` for the benches.
+//! 4. [`seeds`]: chance from a seed; [`cost`]: what a round costs each party; with `node`, `measure` for the benches.
 //! 5. [`vectors`]: the test vectors of `protocol/vectors`, and how its sessions are played.
 //! 6. With the feature `cluster`: `data`, the shared data sets and known answers, and
 //!    `methods`, every method with parameters. With `node`, the whole product: `cast`, a
@@ -39,6 +39,7 @@ pub mod network;
 pub mod program;
 pub mod recording;
 pub mod secrets;
+pub mod seeds;
 #[cfg(feature = "node")]
 pub mod targets;
 pub mod vectors;

@@ -17,7 +17,7 @@ use std::{
 use rustix::thread::{LinkNameSpaceType, move_into_link_name_space};
 use tappers::Tun;
 
-use crate::program::binary;
+use crate::{program::binary, seeds::Dice};
 
 /// Bytes of a packet at most.
 const LARGEST: usize = 65_536;
@@ -88,12 +88,12 @@ struct State {
     /// What is under way, by when it is due and its number: to whom, and the packet.
     waiting: BTreeMap<(Instant, u64), (usize, Vec<u8>)>,
     number: u64,
-    dice: u64,
+    dice: Dice,
     over: bool,
 }
 
 impl State {
-    fn new(names: &[&str], family: Family, dice: u64) -> State {
+    fn new(names: &[&str], family: Family, seed: u64) -> State {
         let party = |(host, name): (u8, &&str)| Party {
             name: (*name).into(),
             address: family.address(host),
@@ -101,16 +101,7 @@ impl State {
             passed: Passed::default(),
         };
         let parties = (1..).zip(names).map(party).collect();
-        State { parties, waiting: BTreeMap::new(), number: 0, dice, over: false }
-    }
-
-    /// From 0 to 1; good enough for packets (splitmix64).
-    fn roll(&mut self) -> f64 {
-        self.dice = self.dice.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut z = self.dice;
-        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        ((z ^ (z >> 31)) >> 11) as f64 / (1u64 << 53) as f64
+        State { parties, waiting: BTreeMap::new(), number: 0, dice: Dice::new(seed), over: false }
     }
 
     /// When this packet leaves the network, and where; nothing where it is stopped, or goes to nobody.
@@ -129,10 +120,10 @@ impl State {
         let mut late = Duration::ZERO;
         let mut lost = false;
         for access in &accesses {
-            lost |= access.loss > 0.0 && self.roll() < access.loss;
+            lost |= access.loss > 0.0 && self.dice.unit() < access.loss;
             late += access.delay.saturating_sub(access.jitter);
             if !access.jitter.is_zero() {
-                late += (2 * access.jitter.min(access.delay)).mul_f64(self.roll());
+                late += (2 * access.jitter.min(access.delay)).mul_f64(self.dice.unit());
             }
         }
         for party in [from, to] {

@@ -96,19 +96,7 @@ impl Family for Histogram {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{Batch, Query, Scaling, answer};
     use proptest::prelude::*;
-
-    #[test]
-    fn counts_by_hand_with_rows_on_edges() {
-        let domain = Domain::new(vec![0.0], vec![8.0], Scaling::None).unwrap();
-        let site = Prepared::known(&[0.0, 1.0, 2.0, 3.0, 4.0, 6.0, 6.5, 8.0], &domain);
-        let bracket = |lower, upper| Bracket { column: 0, lower, upper };
-        let query = Histogram { brackets: vec![bracket(0.0, 8.0), bracket(2.0, 6.0)], bins: 2 };
-        assert_eq!(query.check(&domain), Ok(()));
-        let values = answer(&Batch::from(Query::Histogram(query)), &site).unwrap().values;
-        assert_eq!(values, [0.0, 4.0, 4.0, 2.0, 2.0, 2.0]);
-    }
 
     proptest! {
         #[test]

@@ -343,27 +343,4 @@ mod tests {
         let error = Query::fuzzy_sums(wide, 2.0).check(&domain()).unwrap_err();
         assert_eq!(error, Error::ColumnMismatch { expected: 2, found: 3 });
     }
-
-    #[test]
-    fn layouts_and_bounds() {
-        let centres = Centres::from_rows(&[vec![0.0, 0.0], vec![1.0, 4.0], vec![-0.5, 2.0]]).unwrap();
-        let sums = Query::fuzzy_sums(centres.clone(), 2.0);
-        let blocks = sums.layout(&domain());
-        assert_eq!(blocks.iter().map(|b| (b.name, b.len)).collect::<Vec<_>>(), [("weighted_sums", 6), ("weights", 3)]);
-        assert_eq!(blocks.iter().map(|b| b.bound).collect::<Vec<_>>(), [4.0, 1.0]);
-        let blocks = Query::fuzzy_validation(centres, 2.0).layout(&domain());
-        assert_eq!(
-            blocks.iter().map(|b| (b.name, b.len)).collect::<Vec<_>>(),
-            [("distances", 3), ("memberships", 3), ("objective", 1)]
-        );
-        assert_eq!(blocks.iter().map(|b| b.bound).collect::<Vec<_>>(), [5.0, 1.0, 6.25]);
-    }
-
-    #[test]
-    fn queries_survive_serialisation() {
-        let centres = Centres::from_rows(&[vec![0.25, 0.1]]).unwrap();
-        let query = Query::fuzzy_validation(centres, 1.1);
-        let text = serde_json::to_string(&query).unwrap();
-        assert_eq!(serde_json::from_str::<Query>(&text).unwrap(), query);
-    }
 }

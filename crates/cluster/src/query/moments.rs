@@ -64,22 +64,3 @@ impl Moments {
         Question::Moments { around: self.around.as_deref(), d }
     }
 }
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::{Batch, Query, Scaling, answer};
-
-    #[test]
-    fn both_rounds_by_hand() {
-        let domain = Domain::new(vec![0.0, -4.0], vec![4.0, 4.0], Scaling::None).unwrap();
-        let site = Prepared::known(&[1.0, -4.0, 3.0, 0.0], &domain);
-        let first = Moments { around: None };
-        assert_eq!(first.layout(&domain).iter().map(|b| b.bound).collect::<Vec<_>>(), [1.0, 4.0, 4.0]);
-        let asked = |query: Moments| answer(&Batch::from(Query::Moments(query)), &site).unwrap().values;
-        assert_eq!(asked(first), [2.0, 4.0, -4.0]);
-        let second = Moments { around: Some(vec![2.0, -2.0]) };
-        assert_eq!(second.layout(&domain).iter().map(|b| b.bound).collect::<Vec<_>>(), [1.0, 4.0, 36.0]);
-        assert_eq!(asked(second), [2.0, 2.0, 8.0]);
-    }
-}

@@ -8,6 +8,8 @@ use veilsum_proto::{
     site::{self, Site, SiteConfig},
 };
 
+// Other crates' tests have it, too.
+#[allow(unreachable_pub)]
 #[path = "../../../../testkit/src/kit.rs"]
 mod kit;
 use kit::Kit;
