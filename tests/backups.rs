@@ -13,7 +13,7 @@ use std::{
 
 use veilsum_testkit::program::{Folder, Running};
 
-use crate::said::Told;
+use crate::said::{Told, until};
 use crate::{
     joining::{LIMIT, SITES, ended_in},
     service::{PLAN, Standing},
@@ -175,11 +175,7 @@ fn power_that_fails_before_the_first_answer_costs_a_site_that_run_alone() {
     };
     let has_a_deck = |path: &PathBuf| fs::metadata(path).is_ok_and(|about| about.len() > 1000);
     all.begin(2, &LONG);
-    let end = Instant::now() + LIMIT;
-    while !journals().iter().any(has_a_deck) {
-        assert!(Instant::now() < end, "no deck: {}", all.serves().heard());
-        thread::sleep(Duration::from_millis(1));
-    }
+    until(LIMIT, "a deck", || journals().iter().any(has_a_deck));
     all.dies("hospital-a");
     assert_eq!(answers(&site, "hospital-a"), given, "it has answered already");
     let kept: Vec<_> = journals().iter().map(|path| (path.clone(), fs::read(path).expect("a journal"))).collect();
@@ -211,11 +207,7 @@ fn what_a_member_keeps_of_a_run_is_erased_and_its_account_is_not() {
         let of = files.filter(|file| file.path().extension().is_some_and(|end| end == ending));
         of.filter(|file| file.metadata().is_ok_and(|about| about.len() > 100)).count()
     };
-    let end = Instant::now() + LIMIT;
-    while kept("transcript") == 0 || answers(&site, "hospital-a") < 3 {
-        assert!(Instant::now() < end, "no answers: {}", all.serves().heard());
-        thread::sleep(Duration::from_millis(20));
-    }
+    until(LIMIT, "answers", || kept("transcript") > 0 && answers(&site, "hospital-a") >= 3);
     let run = ended_in(&all.members[0].house, 1);
     let house = |all: &mut Standing, args: &[&str]| all.members[0].house.run(args);
     let forget = ["ledger", "forget", run.as_str(), "--key", "hospital-a.key"];

@@ -218,12 +218,22 @@ fn bad_files() {
     let few = csv("few.csv", &format!("x,y,label\n{}", rows(4)));
     let start = csv("start.csv", &format!("0.1,0.2\n0.3,{SECRET}x\n"));
     let wide = csv("wide.csv", "0.1,0.2,0.3\n0.3,0.4,0.5\n");
+    // Its squares no computer holds; another unit mends it.
+    let huge = csv(
+        "huge.csv",
+        &format!("x,mass\n{}", (0..30).map(|i| format!("{},{}e307\n", i % 7, i % 5)).collect::<String>()),
+    );
     let [start, wide] = [start, wide].map(|file| format!("init={file}"));
     let three = ["--sites", "3", "--k", "2"];
     // What is wrong, and words that the message must hold.
     let cases: Vec<(Vec<&str>, i32, Vec<&str>)> = vec![
         (vec!["--data", &ragged], 3, vec!["line 32", "cells"]),
         (vec!["--data", &constant], 3, vec!["constant"]),
+        (
+            vec!["--data", &huge],
+            3,
+            vec!["huge.csv", "the column \"mass\"", "next: give the column in another unit", "!e307"],
+        ),
         (vec!["--data", "/nowhere/rows.csv"], 3, vec!["/nowhere/rows.csv"]),
         (vec!["--data", &good, "--column", "x", "z"], 2, vec!["\"z\""]),
         (vec!["--data", &good, "--split", "town"], 2, vec!["\"town\""]),
@@ -305,16 +315,6 @@ fn the_last_column_is_clustered_unless_it_is_a_label() {
     };
     assert_eq!(ended.stdout.lines().filter(clusters).count(), 2, "{}", ended.stdout);
     assert!(ended.stdout.lines().any(|line| line.trim_start().starts_with("0 ")), "{}", ended.stdout);
-}
-
-/// A column whose squares no computer holds is named with its file, and another unit mends it.
-#[test]
-fn a_column_of_huge_numbers_is_named() {
-    let out = Folder::fresh();
-    let rows: String = (0..30).map(|i| format!("{},{}e307\n", i % 7, i % 5)).collect();
-    let data = out.write("huge.csv", &format!("x,mass\n{rows}"));
-    let said = ["huge.csv", "the column \"mass\"", "next: give the column in another unit", "!e307"];
-    demo(&out, &["--data", &data, "--sites", "3", "--k", "2"]).expect(3).says(&said);
 }
 
 /// Three normal clusters of so many rows in all, with a header.

@@ -10,18 +10,21 @@ use tokio::{
     sync::oneshot,
     task::{AbortHandle, JoinHandle},
 };
-use veilsum_cluster::{Algorithm, Clusters, Rows, method::Seeding, sampling::Sampling};
+use veilsum_cluster::{
+    Algorithm, Centres, Clusters, Query, Rows, method::Seeding, query::FuzzySums, sampling::Sampling,
+};
 use veilsum_node::{
     app_messages::{Count, CountReady, CountReply, JudgeRequest},
     door::ledger,
-    error::Failure,
+    error::{Code, Failure},
     loopback::{LOOPBACK_TIMING, View},
+    method_session::{MethodSession, Turn},
     plan::{Column, Judge, PlanSpec},
-    question::Question,
+    question::{Question, SumBounds},
     random::system_rng,
     role::{
         aggregator_host::{AggregatorHost, HostConfig, HostEvent},
-        client::{self, ClientConfig},
+        client::{self, ClientConfig, ClientReport},
         dial::Line,
         server::{self, RunResult},
     },
@@ -102,14 +105,19 @@ fn a_plan_whose_indices_take_80_gb_at_the_coordinator_is_refused() {
 // ---- a coordinator that asks what it likes --------------------------------------------------------------------------
 
 /// The real sites; what the first one receives goes to `view`.
-fn sites(cast: &Cast, coordinator: SocketAddr, intermediary: SocketAddr, view: &View) -> Vec<AbortHandle> {
+fn sites(
+    cast: &Cast,
+    coordinator: SocketAddr,
+    intermediary: SocketAddr,
+    view: &View,
+) -> Vec<JoinHandle<Result<ClientReport, Failure>>> {
     let site = |(i, (_, rows)): (usize, (String, Rows))| {
         let mut config = cast.site(i, &rows, coordinator, intermediary);
         if i == 0 {
             let view = view.clone();
             config.party.heard = Arc::new(move |from, frame| view.lock().unwrap().push((from, frame.to_vec())));
         }
-        tokio::spawn(client::run(config)).abort_handle()
+        tokio::spawn(client::run(config))
     };
     made_up(&SIZES, 0.2, 3).into_iter().enumerate().map(site).collect()
 }
@@ -126,6 +134,12 @@ fn words(cast: &Cast, question: &Question) -> usize {
 
 /// Ends its tasks with it.
 struct Tasks(Vec<AbortHandle>);
+
+impl Tasks {
+    fn of<T>(tasks: &[JoinHandle<T>]) -> Tasks {
+        Tasks(tasks.iter().map(JoinHandle::abort_handle).collect())
+    }
+}
 
 impl Drop for Tasks {
     fn drop(&mut self) {
@@ -192,7 +206,7 @@ async fn opened(cast: &Cast, timing: Timing) -> (AggregatorHost, Tasks) {
     let mut hub = hub(cast, PartyId::Coordinator, timing).await;
     let coordinator = hub.address().unwrap();
     let (intermediary, task) = cast.intermediary(coordinator, LOOPBACK_TIMING).await;
-    let mut tasks = Tasks(sites(cast, coordinator, intermediary, &View::default()));
+    let mut tasks = Tasks::of(&sites(cast, coordinator, intermediary, &View::default()));
     tasks.0.push(task.abort_handle());
     ready(&mut hub).await;
     (hub, tasks)
@@ -210,6 +224,63 @@ fn session(cast: &Cast, questions: &[Question]) -> Vec<Vec<u64>> {
         }
         found
     })
+}
+
+/// What becomes of real sites under a coordinator that puts the method's own questions but for what `change` makes of the question with
+/// that number.
+fn against(cast: &Cast, change: impl Fn(u32, &mut Question)) -> Vec<Result<ClientReport, Failure>> {
+    let terms = &cast.federation.terms;
+    let mut conversation =
+        MethodSession::of(&cast.federation.work, SumBounds::new(SIZES.len(), terms.max_rows)).unwrap();
+    run(async {
+        let mut hub = hub(cast, PartyId::Coordinator, LOOPBACK_TIMING).await;
+        let coordinator = hub.address().unwrap();
+        let (intermediary, counter) = cast.intermediary(coordinator, LOOPBACK_TIMING).await;
+        let sites = sites(cast, coordinator, intermediary, &View::default());
+        ready(&mut hub).await;
+        let all = hub.cohort();
+        counted_over(&mut hub, all.clone()).await;
+        while let Turn::Ask(question, layout) = conversation.turn() {
+            let (mut question, words) = ((**question).clone(), layout.words());
+            change(conversation.questions(), &mut question);
+            let Some(values) = total(&mut hub, &question, words).await else { break };
+            conversation.take(&values, &all).unwrap();
+        }
+        hub.close(|_| None).await;
+        counter.abort();
+        let mut found = Vec::new();
+        for site in sites {
+            found.push(site.await.unwrap());
+        }
+        found
+    })
+}
+
+/// [OPN-9]: a coordinator that moves a centre of a question, and looks where it likes, is caught by every site; one that puts the method's
+/// own questions and says no last word is accused by none.
+#[test]
+fn opn_9_a_coordinator_that_places_a_centre_is_caught_by_every_site() {
+    let cast = cast(&fcm(4), SIZES.len(), |_| {}).unwrap();
+    let moved = |question: &mut Question| {
+        let Question::Cluster(batch) = question else { panic!("nothing is drawn here") };
+        for query in &mut batch.queries {
+            let Query::FuzzySums(FuzzySums { centres, .. }) = query else { panic!("a round") };
+            let mut rows: Vec<Vec<f64>> = centres.rows().map(<[f64]>::to_vec).collect();
+            rows[0][0] = (rows[0][0] + 0.03) % 1.0;
+            *centres = Centres::from_rows(&rows).unwrap();
+        }
+    };
+    for lie in [Some(2), Some(3), None] {
+        for site in against(&cast, |number, asked| {
+            if Some(number) == lie {
+                moved(asked)
+            }
+        }) {
+            let failure = site.err().filter(|failure| failure.code == Code::Policy);
+            let caught = |it: &Failure| it.message.contains("OPN-9") && it.message.contains("coordinator");
+            assert_eq!(failure.as_ref().map(caught), lie.map(|_| true), "{failure:?}");
+        }
+    }
 }
 
 fn noisy(rounds: u32) -> PlanSpec {
@@ -327,7 +398,7 @@ fn app_2_an_intermediary_that_is_killed_before_its_word_counts_again() {
         let Played { server, coordinator, mut link, hub: mut first } = Played::by(&cast).await;
         let at = first.address().unwrap();
         let view = View::default();
-        let _tasks = Tasks(sites(&cast, coordinator, at, &view));
+        let _tasks = Tasks::of(&sites(&cast, coordinator, at, &view));
         assert!(answered(&mut first, &Question::CountRows, 1).await);
         drop(first);
         let mut second = loop {
@@ -366,7 +437,7 @@ fn the_intermediary_cannot_put_one_judgement_in_two_forms() {
     let cast = cast(&work, SIZES.len(), |_| {}).unwrap();
     run(async {
         let Played { server, coordinator, mut link, mut hub } = Played::by(&cast).await;
-        let mut tasks = Tasks(sites(&cast, coordinator, hub.address().unwrap(), &View::default()));
+        let mut tasks = Tasks::of(&sites(&cast, coordinator, hub.address().unwrap(), &View::default()));
         tasks.0.push(server.abort_handle());
         assert!(answered(&mut hub, &Question::CountRows, 1).await);
         let word = says_counted(&mut hub, &mut link).await;

@@ -20,7 +20,7 @@ use veilsum_proto::{
 };
 use veilsum_testkit::program::{Ended, Folder, Parties, Running, fingerprint_of, free_port, start_in};
 
-use crate::said::Told;
+use crate::said::{Told, until};
 
 /// For what comes within seconds, on a machine that may have much else to do.
 pub(crate) const LIMIT: Duration = Duration::from_secs(400);
@@ -134,81 +134,6 @@ pub(crate) fn ended_in(party: &Organisation, number: usize) -> String {
     format!("results/{}", names.find(|name| name.starts_with(&begins)).expect("a run"))
 }
 
-/// [JOI-1], [JOI-6], [ROS-8]: from empty folders to memberships; nobody copies a file, and everybody types a handful of commands.
-#[test]
-fn three_sites_join_by_a_line_each_and_run() {
-    let mut founded = Founded::new();
-    let lobby = founded.serve();
-    let counters_port = free_port();
-    let mut parties: Vec<(&str, Organisation)> =
-        SITES.iter().chain(&["counter"]).map(|name| (*name, Organisation::new())).collect();
-    let mut joining = Vec::new();
-    for (name, party) in &mut parties {
-        let (line, address) = (founded.line(name), format!("127.0.0.1:{counters_port}"));
-        let own = if *name == "counter" { vec!["--address", address.as_str()] } else { Vec::new() };
-        joining.push(party.start(&[&["join", line.as_str()][..], &own].concat()));
-    }
-    // By telephone, to the coordinator.
-    let heard: Vec<String> =
-        parties.iter().zip(&joining).map(|((name, _), joining)| format!("{name}={}", digits(joining))).collect();
-    let approve: Vec<&str> = ["federation", "approve"].into_iter().chain(heard.iter().map(String::as_str)).collect();
-    founded.hub.run(&approve).expect(0).says(&["3 sites", "tell its operator"]);
-    let plan = ["plan", "new", "--k", "3", "--column", "x=0:1", "y=0:1", "--rho=0.4", "--expected-rows=6000"];
-    founded.hub.run(&plan).expect(0);
-    for ((name, party), joining) in parties.iter().zip(joining) {
-        joining.wait(LIMIT).expect(0).says(&[&format!("{name} has joined"), "next: veilsum "]);
-        let key = std::fs::metadata(party.has(&format!("{name}.key"))).expect("a key");
-        assert_eq!(key.permissions().mode() & 0o777, 0o600);
-        let pinned = Pinned::load(&party.folder.0.join(format!("{name}.key"))).expect("what it joined with");
-        assert!(pinned.roster.is_none(), "agreed to without a call");
-    }
-    // By telephone, among each other: hospital-b reads to all, and hospital-a to hospital-b.
-    let mut read = |of: usize| {
-        let told = parties[of].1.run(&["verify", "roster.toml"]).expect(0).stdout;
-        between(&told, "fingerprint  ", "  (").to_owned()
-    };
-    let (from_a, from_b) = (read(0), read(1));
-    let mut running = Vec::new();
-    for (at, (name, party)) in parties.iter_mut().enumerate() {
-        let heard = if at == 1 { &from_a } else { &from_b };
-        party.run(&["agree", "roster.toml", "--fingerprint", heard]).expect(0);
-        let heard = ["--once"];
-        running.push(match *name {
-            "counter" => party.start(&[&["run"][..], &heard].concat()),
-            _ => {
-                party.folder.write("rows.csv", &rows(at));
-                party.start(&[&["run", "--data", "rows.csv"][..], &heard].concat())
-            }
-        });
-    }
-    let told = founded.hub.run(&["plan", "propose", "--start"]).expect(0);
-    assert!(told.stdout.matches("would answer, and").count() == 3 && told.stdout.contains("run 1 begins"), "{told:?}");
-    running.into_iter().for_each(|party| drop(party.wait(LIMIT).expect(0)));
-    lobby.until_result(1, LIMIT);
-    let folder = ended_in(&founded.hub, 1);
-    let result = founded.hub.folder.json(&format!("{folder}/result.json"));
-    assert_eq!(
-        (&result["converged"], result["n_total"].as_u64().is_some_and(|n| n.abs_diff(1200) < 150)),
-        (&false.into(), true),
-        "{}",
-        told.stdout
-    );
-    for (name, party) in &parties[..3] {
-        assert_eq!(party.folder.json(&format!("{folder}/model.json"))["centres"], result["centres"], "{name}");
-    }
-    assert_eq!(founded.hub.typed.len(), 5, "{:#?}", founded.hub.typed);
-    for (name, party) in &parties {
-        let most = if *name == "counter" { 3 } else { 4 };
-        assert!(party.typed.len() <= most, "{name}: {:#?}", party.typed);
-    }
-    // A token is nowhere but in its line: what the coordinator keeps does not hold it.
-    for (_, line) in &founded.lines {
-        let invitation = parse_invitation(line).expect("a line").to_bytes();
-        let secret: String = invitation[32..48].iter().map(|b| format!("{b:02x}")).collect();
-        assert!(!founded.list().contains(&secret));
-    }
-}
-
 /// [JOI-6], [ROS-9]: a fourth site joins a federation that stands, and one leaves; everybody fetches the changed roster and the new plan with the line
 /// that they have, and is told to accept what has changed. Here over TCP alone.
 #[test]
@@ -236,7 +161,15 @@ fn who_joins_later_or_leaves_changes_the_roster_and_everybody_is_told() {
     founded.hub.run(&plan).expect(0);
     let joining: Vec<_> =
         parties.iter_mut().zip(&lines).map(|((name, party), (_, line))| join(party, name, line)).collect();
-    joining.into_iter().for_each(|joining| drop(joining.wait(LIMIT).expect(0)));
+    for (joining, (name, _)) in joining.into_iter().zip(&lines) {
+        joining.wait(LIMIT).expect(0).says(&[&format!("{name} has joined"), "next: veilsum "]);
+    }
+    // A token is nowhere but in its line: what the coordinator keeps does not hold it.
+    for (_, line) in &lines {
+        let invitation = parse_invitation(line).expect("a line").to_bytes();
+        let secret: String = invitation[32..48].iter().map(|b| format!("{b:02x}")).collect();
+        assert!(!founded.list().contains(&secret));
+    }
     let (_, first) = &mut parties[0];
     let read = first.run(&["verify", "roster.toml"]).expect(0).stdout;
     let heard = between(&read, "fingerprint  ", "  (").to_owned();
@@ -392,8 +325,8 @@ fn expired_damaged_and_misdirected_lines_are_refused_in_words() {
     assert!(!other.list().contains("knocked"));
 }
 
-/// The whole way, with the fewest commands and one call: 3 for the coordinator, 2 for each other party, of which one types the words that
-/// a terminal asks for. Nobody carries a file.
+/// [JOI-1], [JOI-6], [ROS-8]: the whole way from empty folders, with the fewest commands and one call: 3 for the coordinator, 2 for each
+/// other party, of which one types the words that a terminal asks for. Nobody carries a file.
 #[test]
 fn from_nothing_to_a_result_by_a_handful_of_commands_and_one_call() {
     let (mut hub, port, counters) = (Organisation::new(), free_port(), free_port());
@@ -402,10 +335,7 @@ fn from_nothing_to_a_result_by_a_handful_of_commands_and_one_call() {
     let lobby = hub.start(&[&create[..], &SITES, &["--intermediary", &counter]].concat());
     lobby.until("an open lobby", LIMIT, |log| log.contains("is open"));
     // The other stream is read by another thread.
-    let end = Instant::now() + LIMIT;
-    while lobby.printed().matches("veilsum join").count() < 4 && Instant::now() < end {
-        std::thread::sleep(Duration::from_millis(20));
-    }
+    until(LIMIT, "lines", || lobby.printed().matches("veilsum join").count() >= 4);
     let (told, heard) = (lobby.printed(), lobby.heard());
     assert!(heard.contains("copy coordinator.key") && heard.contains("port 443 alone"), "{heard}");
     assert!(!told.contains("next: veilsum run"), "{told}");
@@ -433,6 +363,10 @@ fn from_nothing_to_a_result_by_a_handful_of_commands_and_one_call() {
     assert_eq!(words.split_whitespace().count(), 15, "{words}");
     for (name, house, joining) in &mut parties {
         joining.until("a question for the words", LIMIT, |log| log.contains("[ROS-8]"));
+        let key = house.has(&format!("{name}.key"));
+        assert_eq!(key.metadata().expect("a key").permissions().mode() & 0o777, 0o600);
+        let pinned = Pinned::load(&key).expect("what it joined with");
+        assert!(pinned.roster.is_none(), "agreed to without a call");
         house.run(&["agree", "--key", &format!("{name}.key"), "--fingerprint", &words]).expect(0);
         joining.until("standing by", LIMIT, |log| log.contains("standing by"));
     }

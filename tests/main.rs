@@ -33,7 +33,6 @@ mod noise;
 mod noise_runs;
 mod noisy_methods;
 mod one_run;
-mod opening;
 mod packaging;
 mod papers;
 mod printed;

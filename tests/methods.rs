@@ -143,35 +143,6 @@ fn what_does_not_depend_on_the_sites_is_what_pooled_rows_give() {
     }
 }
 
-#[test]
-fn a_sweep_with_restarts_takes_the_rounds_of_its_longest_member() {
-    let mut work = work(Algorithm::Fcm { m: 2.0, epsilon: 1e-5, max_rounds: 200 });
-    work.recipe.clusters = Clusters { min: 2, max: 9 };
-    work.recipe.restarts = 2;
-    work.recipe.seeding = Seeding::Uniform { seed: 5 };
-    let sites = prepared(&work);
-    let (sweep, other) = (masked(&work, &sites), plain(&work, &sites));
-    same("sweep", &other, &sweep);
-    assert_eq!(sweep.curve.iter().map(|p| p.k).collect::<Vec<_>>(), (2..=9).collect::<Vec<_>>());
-    assert_eq!(sweep.centres.k(), 4, "the groups that were drawn: {:?}", sweep.curve);
-    let mut longest = 0;
-    for k in 2..=9 {
-        for restart in 0..2 {
-            let mut one = work.clone();
-            one.recipe.clusters = Clusters::exactly(k);
-            one.recipe.restarts = 1;
-            one.recipe.seeding = Seeding::Uniform { seed: 5 + restart };
-            let single = plain(&one, &sites);
-            longest = longest.max(single.questions);
-            let point = &sweep.curve[k as usize - 2];
-            if u64::from(point.restart) == restart {
-                same_indices(&format!("K = {k}"), &single.indices, &point.indices);
-            }
-        }
-    }
-    assert_eq!(sweep.questions, longest, "the sweep asks no more than its longest member alone");
-}
-
 /// The framework paper's choice: FedFCM for each K, and the K with the smallest fuzzy Davies-Bouldin index.
 #[test]
 fn fedfcm_chooses_k_masked_as_plain() {

@@ -1,5 +1,7 @@
 //! What a process told a person, and what it printed for a program.
 
+use std::time::{Duration, Instant};
+
 use serde_json::Value;
 use veilsum_testkit::program::Ended;
 
@@ -8,6 +10,16 @@ pub(crate) fn says(told: &str, texts: &[&str]) {
     for text in texts {
         let (text, holds) = text.strip_prefix('!').map_or((*text, true), |never| (never, false));
         assert_eq!(told.contains(text), holds, "{text:?} in\n{told}");
+    }
+}
+
+/// Waits until it is so.
+#[track_caller]
+pub(crate) fn until(limit: Duration, what: &str, mut enough: impl FnMut() -> bool) {
+    let end = Instant::now() + limit;
+    while !enough() {
+        assert!(Instant::now() < end, "{what}");
+        std::thread::sleep(Duration::from_millis(5));
     }
 }
 

@@ -82,7 +82,7 @@ impl Standing {
         let heard: Vec<String> =
             lines.iter().zip(&joining).map(|((name, _), joining)| format!("{name}={}", digits(joining))).collect();
         let approve = ["federation", "approve"].into_iter().chain(heard.iter().map(String::as_str));
-        standing.hub(&approve.collect::<Vec<_>>()).expect(0);
+        standing.hub(&approve.collect::<Vec<_>>()).expect(0).says(&["3 sites", "tell its operator"]);
         standing.hub(&PLAN).expect(0);
         end_well(joining);
         standing

@@ -19,6 +19,7 @@ use veilsum_testkit::{
     in_process::{self, fcm, made_up, unit_square},
     memory::Point,
     program::{Ended, Folder, Parties, start, veilsum},
+    seeds::Dice,
 };
 
 use crate::{
@@ -242,11 +243,8 @@ fn res_8_no_byte_of_the_openings_can_be_changed() {
     let tries = std::env::var("VEILSUM_CHANGES").ok().and_then(|n| n.parse().ok()).unwrap_or(300_u64);
     let seed = std::env::var("VEILSUM_SEED").ok().and_then(|seed| seed.parse().ok()).unwrap_or(8_u64);
     println!("VEILSUM_SEED={seed} VEILSUM_CHANGES={tries}");
-    let mut state = seed;
-    let mut draw = |below: usize| {
-        state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
-        ((state >> 33) % below as u64) as usize
-    };
+    let mut dice = Dice::new(seed);
+    let mut draw = |below: usize| dice.below(below as u64) as usize;
     for _ in 0..tries {
         let (mut changed, at) = (whole.clone(), draw(whole.len()));
         changed[at] ^= 1 + draw(255) as u8;

@@ -3,13 +3,13 @@
 use std::{
     fs,
     path::{Path, PathBuf},
-    time::{Duration, Instant},
+    time::Duration,
 };
 
 use serde_json::Value;
 use veilsum_testkit::program::{Ended, ONE_RUN, Parties, Running, end_well, start, veilsum};
 
-use crate::said::{Told, says};
+use crate::said::{Told, says, until};
 use crate::schemas;
 
 const SIZES: [usize; 3] = [40, 55, 61];
@@ -76,14 +76,6 @@ fn events(file: &str) -> Vec<Value> {
     text.lines().map(read).collect()
 }
 
-fn until(what: &str, mut enough: impl FnMut() -> bool) {
-    let end = Instant::now() + LIMIT;
-    while !enough() {
-        assert!(Instant::now() < end, "{what}");
-        std::thread::sleep(Duration::from_millis(20));
-    }
-}
-
 #[test]
 fn every_party_shows_its_run() {
     let p = Parties::new(&SIZES, &PLAN);
@@ -95,7 +87,7 @@ fn every_party_shows_its_run() {
     running.push(start(&p.intermediary(&["--events", &counter])));
     running.extend([start(&p.client(2, &[])), start(&p.client(3, &[]))]);
     let mut text = String::new();
-    until("metrics of a run", || {
+    until(LIMIT, "metrics of a run", || {
         text = metrics();
         text.contains("veilsum_running 1\n") && text.contains("\nveilsum_centres_moved ")
     });

@@ -3,7 +3,7 @@
 //!
 //! With v1 = x and v2 = x + d, a record at x weighs 1 at v1 and 0 at v2; every other record weighs nearly the same at
 //! both. So U1 - U2 counts the records at x, in a whole federation. What stops it is that a site asks its own copy of the method what
-//! comes next. Here that copy decides; `tests/opening.rs` has it decide at real sites on QUIC.
+//! comes next. Here that copy decides; `tests/hostile_plans.rs` has it decide at real sites on QUIC.
 
 use std::sync::Arc;
 

@@ -304,12 +304,15 @@ fn members_of_a_sweep_end_where_single_runs_do() {
         };
         let sweep = run(Clusters { min: 2, max: 5 });
         assert_eq!(sweep.curve.len(), 4);
+        let mut longest = 0;
         for point in &sweep.curve {
             let single = run(Clusters::exactly(point.k));
+            longest = longest.max(single.questions);
             let own = (&single.indices, Some(single.objective));
             assert_eq!((&point.indices, point.objective), own, "{}", algorithm.name());
             assert_eq!((point.rounds, point.converged), (single.rounds, single.converged));
         }
+        assert_eq!(sweep.questions, longest, "the sweep asks no more than its longest member alone");
     }
 }
 

@@ -37,20 +37,6 @@ fn totals(values: &[f64], rows: Option<u64>) -> Totals {
 }
 
 #[test]
-fn parameters_are_checked() {
-    assert_eq!(plain_fcm(0, 2.0, 0.0, 3, &start()).unwrap_err(), Error::NoClusters);
-    for m in [1.0, 0.5, f64::NAN, f64::INFINITY] {
-        assert_eq!(plain_fcm(2, m, 0.0, 3, &start()).unwrap_err(), Error::Fuzzifier);
-    }
-    for epsilon in [-1e-9, f64::NAN, f64::INFINITY] {
-        assert_eq!(plain_fcm(2, 2.0, epsilon, 3, &start()).unwrap_err(), Error::Epsilon);
-    }
-    assert_eq!(plain_fcm(2, 2.0, 0.0, 0, &start()).unwrap_err(), Error::NoRounds);
-    let error = plain_fcm(3, 2.0, 0.0, 3, &start()).unwrap_err();
-    assert_eq!(error, Error::CentreCount { expected: 3, found: 2 });
-}
-
-#[test]
 fn the_open_question_is_repeated_until_it_is_answered() {
     let mut fcm = rounds(3);
     assert_eq!(fcm.next(Some(&totals(&[0.3, 0.7, 1.0, 1.0], None))), Err(Error::NotAsked));

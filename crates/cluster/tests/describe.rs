@@ -1,8 +1,8 @@
 //! Descriptions against sums over the pooled rows, and what a description does not ask, answer or believe.
 
 use veilsum_cluster::{
-    Algorithm, Clusters, Domain, Error, Method, OutOfBox, Outcome, Prepared, Recipe, Rows, Scaling, Totals,
-    method::{Description, Scale, Seeding, Validity},
+    Algorithm, Domain, Error, Method, OutOfBox, Outcome, Prepared, Recipe, Rows, Scaling, Totals,
+    method::{Description, Seeding},
     pooled,
     random::Stream,
 };
@@ -158,24 +158,4 @@ fn totals_of_no_rows_are_not_believed_and_change_nothing() {
         good
     });
     assert_eq!(outcome.description, Some(describe(&domain, &sites).1));
-}
-
-#[test]
-fn what_is_there_for_clusters_goes_with_no_description() {
-    let domain = boxed(Scaling::Box);
-    let good = recipe();
-    assert_eq!(good.check(&domain), Ok(()));
-    let bad = [
-        Recipe { clusters: Clusters::exactly(2), ..good.clone() },
-        Recipe { clusters: Clusters { min: 1, max: 3 }, ..good.clone() },
-        Recipe { restarts: 2, ..good.clone() },
-        Recipe { preparation: Scale::Standard, ..good.clone() },
-        Recipe { validity: Validity::everything(), ..good.clone() },
-        Recipe { validity: Validity { vectors: true, ..Validity::basic() }, ..good.clone() },
-        Recipe { algorithm: Algorithm::Describe { bins: 1 }, ..good.clone() },
-        Recipe { algorithm: Algorithm::Describe { bins: 2000 }, ..good.clone() },
-    ];
-    for recipe in bad {
-        assert!(recipe.check(&domain).is_err(), "{recipe:?}");
-    }
 }

@@ -75,26 +75,6 @@ fn standardised(domain: &Domain, sites: &[Prepared]) -> (Transform, Vec<String>)
 }
 
 #[test]
-fn many_chunks_are_one_sum() {
-    let mut stream = veilsum_cluster::random::Stream::new(2, b"veilsum test stream     ");
-    let rows = Rows::new((0..2 * 20_011).map(|_| stream.unit()).collect(), 2).unwrap();
-    let domain = Domain::new(vec![0.0, 0.0], vec![1.0, 1.0], Scaling::Box).unwrap();
-    let all = [prepare(&rows, &domain)];
-    let sites = prepare_all(&veilsum_testkit::data::split(&rows, 7), &domain);
-    let centres = Centres::from_rows(&[vec![0.2, 0.2], vec![0.8, 0.3], vec![0.5, 0.9]]).unwrap();
-    for m in [2.0, 1.3] {
-        let (one, many) = (verdict(&all, &centres, m).indices, verdict(&sites, &centres, m).indices);
-        close("pe", one.partition_entropy.unwrap(), many.partition_entropy.unwrap(), 1e-12);
-        close("ch", one.calinski_harabasz.unwrap(), many.calinski_harabasz.unwrap(), 1e-12);
-        assert_eq!(one, verdict(&all, &centres, m).indices);
-    }
-    let moments = |sites: &[Prepared]| pooled::totals(&Query::Moments(Moments { around: None }).into(), sites).unwrap();
-    for (a, b) in moments(&all).values.iter().zip(moments(&sites).values) {
-        close("moments", *a, b, 1e-12);
-    }
-}
-
-#[test]
 fn a_column_has_its_mean_and_deviation() {
     let values: Vec<f64> = (0..200).map(|i| (f64::from(i) * 0.731).fract() * 3.0).collect();
     let rows = Rows::new(values.clone(), 1).unwrap();

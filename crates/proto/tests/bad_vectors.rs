@@ -47,7 +47,7 @@ What a party does by itself or leaves undone, and in which order: the frame that
     JRN-3 crates/proto/tests/forward_secrecy.rs jrn_3_a_restart_sends_the_same_bytes_or_none_were_sent
     JRN-4 crates/proto/tests/known_attacks/outsiders_and_floors.rs jrn_4_drift_and_memory_over_hundreds_of_rounds
     JRN-5 crates/proto/tests/crashed_aggregator.rs a_journal_that_cannot_be
-    JOI-1 tests/joining.rs three_sites_join_by_a_line_each_and_run
+    JOI-1 tests/joining.rs from_nothing_to_a_result_by_a_handful_of_commands_and_one_call
 The application's memory and operators decide, not the bytes alone.
     ROS-8 crates/node/src/documents/pinned.rs ros_8_what_is_written_is_read_and_damage_is_seen
     ROS-9 tests/swapped_roster.rs ros_9_one_changed_member_is_named_and_the_change_can_be_agreed_to

@@ -20,6 +20,7 @@ use veilsum_proto::{
 };
 use veilsum_testkit::federation::{Kit, Verdict, World};
 use veilsum_testkit::hub::{Deck, Hub};
+use veilsum_testkit::seeds;
 use veilsum_testkit::wire::{Check, OpenedInput, Opening, Parts, Proof, Survivors, WORDS, everybody, parts, raw, sum};
 
 /// The message of a masked input with these words, rightly committed to.
@@ -319,13 +320,8 @@ fn misdeed(rng: &mut ChaCha20Rng, wire: &Parts, before: &[Parts]) -> Option<(Has
 /// honest coordinator or is lost, every opening clears it before a third party, and a total over honest sites is theirs.
 #[test]
 fn colluders_never_get_an_honest_party_blamed() {
-    let (from, seeds) = match std::env::var("VEILSUM_SEED") {
-        Ok(seed) => (seed.parse().unwrap(), 1),
-        Err(_) => (0, std::env::var("VEILSUM_SEEDS").map_or(60, |n| n.parse().unwrap())),
-    };
     let (mut totals, mut caught, mut losses) = (0, 0, 0);
-    for seed in from..from + seeds {
-        println!("VEILSUM_SEED={seed}");
+    let seeds = seeds::play(60, "-p veilsum-proto --test protocol colluders_never", |seed| {
         let mut rng = ChaCha20Rng::seed_from_u64(seed);
         let mut w = World::new(Kit::new(7, |t| t.slots = 4), seed);
         w.answer =
@@ -401,7 +397,7 @@ fn colluders_never_get_an_honest_party_blamed() {
                 other => panic!("seed {seed}: the coordinator is blamed: {other:?}"),
             }
         }
-    }
+    });
     println!("{totals} totals, {caught} findings, {losses} colluders lost");
     assert!(seeds < 60 || (totals > 60 && caught > 10 && losses > 20), "{totals} {caught} {losses}: too tame a test");
 }

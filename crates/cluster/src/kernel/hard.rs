@@ -159,19 +159,4 @@ mod tests {
         assert_eq!(hard_sums(&packed, &centres).unwrap().counts, [0.0, 2.0, 2.0, 0.0]);
         assert!(hard_sums(&packed, &Centres::from_rows(&[vec![0.0; 2]]).unwrap()).is_err());
     }
-
-    #[test]
-    fn many_chunks_do_not_depend_on_threads() {
-        let mut stream = Stream::new(5, b"veilsum test stream     ");
-        let n = 3 * super::super::plan::CHUNK_ROWS + 13;
-        let packed = Packed::new(&Rows::new(random(n, 3, &mut stream), 3).unwrap());
-        let centres = Centres::new(4, 3, random(4, 3, &mut stream)).unwrap();
-        let run = |threads: usize| {
-            let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build().unwrap();
-            pool.install(|| hard_sums(&packed, &centres).unwrap())
-        };
-        let one = run(1);
-        assert_eq!(one.counts.iter().sum::<f64>(), n as f64);
-        assert!([2, 3].into_iter().all(|threads| run(threads) == one));
-    }
 }

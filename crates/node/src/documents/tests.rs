@@ -241,13 +241,16 @@ fn a_damaged_key_is_never_quoted() {
     }
 }
 
+/// [PLN-7].
 #[test]
 fn every_changed_digit_of_roster_and_plan_is_refused() {
     let folder = Folder::new("tamper");
     let (roster, ids) = kit(3);
     let (r, p) = (folder.at("roster.toml"), folder.at("plan.toml"));
     write_roster(&r, &roster.clone().sign(&ids[0]).unwrap()).unwrap();
-    write_plan(&p, &terms(&roster, &work(3)).sign(&roster, &ids[0]).unwrap()).unwrap();
+    // Noise is signed, too.
+    let noisy = of_x_and_y(Some(Noise::usual(50.0, 200).from_anywhere())).work;
+    write_plan(&p, &terms(&roster, &noisy).sign(&roster, &ids[0]).unwrap()).unwrap();
     assert!(load_federation(&r, &p).is_ok());
     for path in [&r, &p] {
         let good = std::fs::read(path).unwrap();
