@@ -24,10 +24,8 @@ pub(crate) struct Env {
     pub(crate) terms: Arc<Terms>,
     pub(crate) session: Hash,
     pub(crate) timing: Timing,
-    /// Whether totals are opened to the cohort ([OPN-2]).
+    /// Whether totals are opened to the cohort ([OPN-2]). Where they are not, survivors are certified also where nobody is missing ([UNM-1]).
     pub(crate) opening: bool,
-    /// [UNM-1]: survivors are certified also where nobody is missing.
-    pub(crate) always_certified: bool,
     /// Bytes of masked inputs up to which they are kept until the round is over ([RND-7]).
     pub(crate) kept: usize,
 }

@@ -61,14 +61,6 @@ impl Aggregator {
         }
     }
 
-    /// The join deadline passed: goes on with the sites that advertised, if they are enough.
-    pub(super) fn close_joining(&mut self, now: Millis) {
-        if let Some(setup) = &mut self.setup {
-            setup.stop_waiting();
-        }
-        self.advance_setup(now);
-    }
-
     /// Goes on without a site. A deck in which nothing was asked yet is set up anew.
     pub(super) fn leave_out(&mut self, site: u16, now: Millis) {
         self.lose(site, Loss::LeftOut, now);

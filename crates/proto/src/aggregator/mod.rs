@@ -120,7 +120,6 @@ impl Aggregator {
                 session,
                 timing: config.timing,
                 opening,
-                always_certified: config.role == PartyId::Intermediary,
                 kept: round::KEPT,
             },
             slots: config.slots,
@@ -449,7 +448,9 @@ impl Aggregator {
         }
         self.out.extend(resend);
         if join_over {
-            self.close_joining(now);
+            // Goes on with the sites that advertised, if they are enough.
+            self.setup.iter_mut().for_each(Setup::stop_waiting);
+            self.advance_setup(now);
         }
         for (site, why) in
             gone.into_iter().map(|s| (s, Loss::Gone)).chain(silent.into_iter().map(|s| (s, Loss::Silent)))

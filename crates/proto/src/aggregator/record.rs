@@ -8,7 +8,7 @@ use std::{
 use serde::{Deserialize, Serialize};
 
 use super::timing::Millis;
-use crate::{codec, error::Error, limits::MAX_BODY, message::Named, suite::Hash};
+use crate::{codec, message::Named, suite::Hash};
 
 /// A deck that is ready, as the aggregator knows it.
 #[derive(Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -56,9 +56,6 @@ pub(crate) struct Total {
     pub(crate) missing: Vec<u16>,
 }
 
-/// Bytes of one entry: the largest is a total with its opening, which holds the sum of all masked words twice.
-const MAX_RECORD: usize = 4 * MAX_BODY;
-
 /// One entry of an aggregator's journal.
 #[derive(Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Record(pub(super) Entry);
@@ -80,19 +77,6 @@ pub(super) enum Entry {
 }
 
 impl Record {
-    /// The bytes to append to the journal.
-    pub fn to_bytes(&self) -> Vec<u8> {
-        codec::encode(self)
-    }
-
-    /// Reads one entry back.
-    ///
-    /// # Errors
-    /// `Error::Journal` where the bytes are not what [`Record::to_bytes`] wrote.
-    pub fn from_bytes(bytes: &[u8]) -> Result<Record, Error> {
-        codec::decode("journal entry", bytes, MAX_RECORD).map_err(|e| Error::Journal(e.to_string()))
-    }
-
     /// Whether it is a deck that is ready.
     pub fn is_deck(&self) -> bool {
         matches!(self.0, Entry::Deck(_))

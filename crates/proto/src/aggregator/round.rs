@@ -413,7 +413,7 @@ impl Round {
         let inputs = self.proofs(&alive);
         let context = Named::of(&alive, &inputs).context(&self.context);
         let frame = env.frame(Kind::Survivors, &self.context, &Survivors { alive: alive.clone(), inputs });
-        if alive == self.cohort && !env.always_certified {
+        if alive == self.cohort && env.opening {
             self.collect_shares(env, (alive, context), BTreeMap::new(), &frame, now);
         } else {
             self.pending = Pending::same(&alive, &frame, env, now);

@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use veilsum_proto::{
     aggregator::{self, Aggregator, Event, Millis},
+    codec,
     message::kind_of,
 };
 
@@ -81,7 +82,8 @@ impl World {
         if !self.hub_crashes.contains(&number) {
             return false;
         }
-        let entries = self.log.iter().map(|r| aggregator::Record::from_bytes(&r.to_bytes()).expect("an own entry"));
+        let read = |r: &aggregator::Record| codec::decode("journal entry", &codec::encode(r), usize::MAX);
+        let entries = self.log.iter().map(|r| read(r).expect("an own entry"));
         let now = Millis(self.now);
         let next = match self.log.is_empty() {
             true => Aggregator::new(self.kit.coordinator(), now, &mut self.hub_rng),

@@ -3,6 +3,7 @@
 use super::*;
 use crate::{
     aggregator::{Input, record::ReadyDeck},
+    codec,
     testing::Kit,
 };
 use veilsum_testkit::federation::{self, World};
@@ -16,7 +17,8 @@ fn kit() -> Kit {
 fn entries_of(rounds: u8, slots: u16) -> Vec<Entry> {
     let mut w = World::new(federation::Kit::new(4, |t| t.slots = slots), 5);
     (0..rounds).for_each(|r| drop(w.ask(&[r], 3).unwrap()));
-    w.log.iter().map(|record| Record::from_bytes(&record.to_bytes()).unwrap().0).collect()
+    let read = |bytes: Vec<u8>| codec::decode::<Record>("journal entry", &bytes, usize::MAX).unwrap().0;
+    w.log.iter().map(|record| read(codec::encode(record))).collect()
 }
 
 fn entries(rounds: u8) -> Vec<Entry> {
