@@ -128,13 +128,14 @@ pub fn assignment(cost: &Array2<f64>) -> Result<Vec<usize>, Error> {
 
 /// The least distance between two centres; of a single one half the narrowest side of the box.
 pub fn gap(centres: &Centres, domain: &Domain) -> f64 {
-    let side = |column| {
-        let (low, high) = domain.working_interval(column);
-        (high - low) / 2.0
-    };
+    let half = |column| domain.side(column) / 2.0;
+    closest(centres).unwrap_or_else(|| (0..domain.columns()).map(half).fold(f64::INFINITY, f64::min))
+}
+
+/// The least distance of two centres; `None` of a single one.
+pub fn closest(centres: &Centres) -> Option<f64> {
     let pairs = (0..centres.k()).flat_map(|i| (0..i).map(move |j| (i, j)));
-    let apart = pairs.map(|(i, j)| distance::euclidean(centres.row(i), centres.row(j))).min_by(f64::total_cmp);
-    apart.unwrap_or_else(|| (0..domain.columns()).map(side).fold(f64::INFINITY, f64::min))
+    pairs.map(|(i, j)| distance::euclidean(centres.row(i), centres.row(j))).min_by(f64::total_cmp)
 }
 
 /// Clusters of `truth` that no centre of `found` is near to: none lies within half the way to the next cluster.

@@ -221,6 +221,12 @@ impl Domain {
         }
     }
 
+    /// How long it is.
+    pub(crate) fn side(&self, column: usize) -> f64 {
+        let (low, high) = self.working_interval(column);
+        high - low
+    }
+
     /// Largest absolute value that a row can have in one column, working units.
     ///
     /// # Panics
@@ -237,11 +243,7 @@ impl Domain {
 
     /// Largest Euclidean distance between two points of the box, working units: `sqrt(d)` for [`Scaling::Box`].
     pub fn diameter(&self) -> f64 {
-        let squares = (0..self.columns()).map(|column| {
-            let (low, high) = self.working_interval(column);
-            (high - low) * (high - low)
-        });
-        squares.sum::<f64>().sqrt()
+        (0..self.columns()).map(|column| self.side(column) * self.side(column)).sum::<f64>().sqrt()
     }
 
     /// Largest Euclidean distance from `point` (d coordinates, working units, inside the box or not) to a point of the
@@ -348,11 +350,7 @@ pub(crate) const MARGIN: f64 = 1.0 + 1e-5;
 
 /// The farthest that a row of this box is from its middle, working units, and a hair.
 pub(crate) fn reach(domain: &Domain) -> f64 {
-    let half = (0..domain.columns()).map(|column| {
-        let (low, high) = domain.working_interval(column);
-        (high - low) / 2.0
-    });
-    half.map(|half| half * half).sum::<f64>().sqrt() * MARGIN
+    domain.diameter() / 2.0 * MARGIN
 }
 
 /// The farthest that a row of this box is from the origin, working units, and a hair.

@@ -324,11 +324,8 @@ pub fn still_to_go(shifts: &[f64]) -> Option<f64> {
 /// A stop rule that holds long before the centres rest.
 fn coarse(recipe: &Recipe, domain: &Domain, outcome: &Outcome) -> Option<Warning> {
     let epsilon = recipe.algorithm.traits().epsilon?;
-    let side = |column: usize| {
-        let (low, high) = domain.working_interval(column);
-        let factor = outcome.transform.as_ref().map_or(1.0, |transform| transform.factor[column]);
-        (high - low) * factor
-    };
+    let factor = |column: usize| outcome.transform.as_ref().map_or(1.0, |transform| transform.factor[column]);
+    let side = |column: usize| domain.side(column) * factor(column);
     let diagonal = (0..domain.columns()).map(|column| side(column).powi(2)).sum::<f64>().sqrt();
     let shifts: Vec<f64> = outcome.history.iter().map(|round| round.shift).collect();
     let rest = still_to_go(&shifts).filter(|_| outcome.converged && epsilon > 0.0).unwrap_or(0.0);

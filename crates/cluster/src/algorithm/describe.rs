@@ -54,7 +54,6 @@ pub(crate) fn questions(domain: &Domain, bins: u32) -> Vec<Query> {
 
 impl Named for DescribeSpec {
     const NAME: &'static str = "describe";
-    const HELP: &'static str = "Statistics of every column, without clusters";
 
     fn usual() -> Self {
         Self { bins: 16 }

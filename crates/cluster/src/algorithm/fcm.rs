@@ -27,10 +27,9 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 
+use super::rounds::{Averaging, Weights};
 use super::spec::{Beginning, Iteration, Named, Spec, Traits, USUAL_ROUNDS};
-use super::update::{Fit, Round, Stop, Walls, check_rounds, clear, hash, moved};
 use crate::distance::usable_fuzzifier;
-use crate::totals_check::{check_values, check_weights};
 use crate::{Centres, Error, Query};
 
 /// The fuzzifier of a plan that names none: the one up to which rows without groups give no groups, by the number of columns and of rows
@@ -50,7 +49,7 @@ const FEW_ROWS: f64 = 1_000.0;
 pub struct FcmSpec {
     /// Fuzzifier, > 1.
     pub m: f64,
-    /// Stop when the centres move less ([`Stop`]); 0 runs all rounds, unless by the sum nothing moves.
+    /// Stop when the centres move less ([`Stop`](super::Stop)); 0 runs all rounds, unless by the sum nothing moves.
     pub epsilon: f64,
     /// Rounds at most.
     pub max_rounds: u32,
@@ -58,7 +57,6 @@ pub struct FcmSpec {
 
 impl Named for FcmSpec {
     const NAME: &'static str = "fcm";
-    const HELP: &'static str = "Exact federated fuzzy c-means";
 
     fn usual() -> Self {
         Self { m: 2.0, epsilon: 0.005, max_rounds: USUAL_ROUNDS }
@@ -87,59 +85,7 @@ impl Spec for FcmSpec {
         if !usable_fuzzifier(self.m) {
             return Err(Error::Fuzzifier);
         }
-        check_rounds(self.epsilon, self.max_rounds)?;
-        let fit = Fit::at(at.start.clone());
-        let asked = vec![hash(&fit.centres)];
-        Ok(Box::new(Updates { spec: *self, stop: at.stop, asked, fit }))
-    }
-}
-
-/// The rounds of one K.
-#[derive(Debug, Clone)]
-struct Updates {
-    spec: FcmSpec,
-    stop: Stop,
-    fit: Fit,
-    /// Hashes of all centres that have been asked about.
-    asked: Vec<u64>,
-}
-
-impl Iteration for Updates {
-    fn ask(&self) -> Query {
-        self.spec.asks(&self.fit.centres).swap_remove(0)
-    }
-
-    /// Algorithm 1, the server's update: `V'_k = WS_k / U_k`, then the stop test on the shift.
-    fn take(&mut self, values: &[f64], rows: Option<u64>, walls: &Walls) -> Result<bool, Error> {
-        let (k, columns) = (self.fit.centres.k(), self.fit.centres.columns());
-        check_values(values, k * columns + k)?;
-        let (sums, weights) = values.split_at(k * columns);
-        check_weights(weights, rows, "U")?;
-        let (moved, shift) = moved(&self.fit.centres, sums, &clear(weights), self.stop, walls)?;
-
-        // Nothing changes before everything has been checked: the caller may repeat the round after an error.
-        self.fit.centres = moved;
-        self.fit.weights = weights.to_vec();
-        let history = &mut self.fit.history;
-        let round = u32::try_from(history.len() + 1).unwrap_or(u32::MAX);
-        history.push(Round { round, shift });
-        self.fit.converged = self.stop.holds(shift, self.spec.epsilon);
-        let hash = hash(&self.fit.centres);
-        if let (Some(first), false) = (self.asked.iter().position(|known| *known == hash), self.fit.converged) {
-            // Centres that come back give the same totals for ever (rounding may let them alternate). The rounds that are
-            // left are known without asking, and asking one question twice would only tell how the cohort changed in
-            // between.
-            for round in round + 1..=self.spec.max_rounds {
-                let shift = history[first + (round as usize - 1 - first) % (self.asked.len() - first)].shift;
-                history.push(Round { round, shift });
-            }
-        }
-        self.asked.push(hash);
-        Ok(self.fit.converged || history.len() >= self.spec.max_rounds as usize)
-    }
-
-    fn fit(&self) -> Fit {
-        self.fit.clone()
+        Averaging::begin(self, at, Weights::Powers, self.epsilon)
     }
 }
 

@@ -62,7 +62,6 @@ pub struct FfcfSpec {
 
 impl Named for FfcfSpec {
     const NAME: &'static str = "ffcf";
-    const HELP: &'static str = "Federated fuzzy feature vectors";
 
     fn usual() -> Self {
         Self { m: 2.0, features: FeatureParams { min: 5, max: 100, tau: 1.0, m: 2.0 }, anchors: 0, merge: false }

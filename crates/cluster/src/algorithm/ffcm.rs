@@ -70,7 +70,6 @@ pub struct Average1Spec {
 
 impl Named for Average1Spec {
     const NAME: &'static str = "ffcm-avg1";
-    const HELP: &'static str = "FFCM, weighted mean";
 
     fn usual() -> Self {
         Self { m: 2.0, epsilon: 1e-4, max_rounds: USUAL_ROUNDS, local: LocalSteps::TO_CONVERGENCE, powers: true }
@@ -117,7 +116,6 @@ pub struct Average2Spec {
 impl Named for Average2Spec {
     const NAME: &'static str = "ffcm-avg2";
     const ALIASES: &'static [&'static str] = &["fedfcm"];
-    const HELP: &'static str = "FFCM, k-means over local centres";
 
     fn usual() -> Self {
         Self { m: 2.0, epsilon: 1e-4, max_rounds: USUAL_ROUNDS, local: LocalSteps::TO_CONVERGENCE }

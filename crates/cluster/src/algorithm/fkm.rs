@@ -58,7 +58,6 @@ pub struct FkmSpec {
 
 impl Named for FkmSpec {
     const NAME: &'static str = "fkm";
-    const HELP: &'static str = "Federated k-means with weighted alignment";
 
     fn usual() -> Self {
         Self { epsilon: 0.0, max_rounds: USUAL_ROUNDS, min_rows: 2, local_steps: 1, finish: 0 }

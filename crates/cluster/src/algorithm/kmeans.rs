@@ -49,7 +49,6 @@ pub struct KmeansSpec {
 
 impl Named for KmeansSpec {
     const NAME: &'static str = "kmeans";
-    const HELP: &'static str = "Exact federated k-means";
 
     fn usual() -> Self {
         Self { epsilon: 0.0, max_rounds: USUAL_ROUNDS }

@@ -31,8 +31,6 @@ pub struct About {
     pub name: &'static str,
     /// Other names for it on the command line.
     pub aliases: &'static [&'static str],
-    /// One line for people.
-    pub help: &'static str,
     /// It with its default parameters.
     pub usual: fn() -> Algorithm,
 }
@@ -103,7 +101,7 @@ const fn about<S: Named>() -> About
 where
     Algorithm: From<S>,
 {
-    About { name: S::NAME, aliases: S::ALIASES, help: S::HELP, usual: || S::usual().into() }
+    About { name: S::NAME, aliases: S::ALIASES, usual: || S::usual().into() }
 }
 
 impl Algorithm {

@@ -14,6 +14,8 @@ pub(super) enum Weights {
     LocalCentres,
     /// Sums of memberships, which add up to N at most; there is no block of distances.
     Memberships,
+    /// Sums of powers of memberships, likewise, which stand behind the weighted sums. It ends by the stop rule alone.
+    Powers,
 }
 
 /// Rounds of `mean = sum / weight`, each one question.
@@ -25,21 +27,25 @@ pub(super) struct Rounds {
 
 impl Rounds {
     pub(super) fn new(at: Beginning<'_>, weights: Weights, epsilon: f64, max_rounds: u32) -> Result<Self, Error> {
-        Ok(Self { trail: Trail::new(at.start, at.stop, epsilon, max_rounds)?, weights })
+        let whole = weights == Weights::Powers;
+        Ok(Self { trail: Trail::new(at.start, at.stop, epsilon, max_rounds, whole)?, weights })
     }
 
-    /// Takes the totals of a round, in the blocks of `LocalMeans` and of `LocalFuzzy`. True when the rounds
+    /// Takes the totals of a round, in the blocks of `LocalMeans`, of `LocalFuzzy` or of `FuzzySums`. True when the rounds
     /// are over. After an error nothing has changed.
     pub(super) fn take(&mut self, values: &[f64], rows: Option<u64>, walls: &Walls) -> Result<bool, Error> {
         let (k, d) = (self.trail.fit.centres.k(), self.trail.fit.centres.columns());
-        check_values(values, k * (d + 1) + usize::from(self.weights != Weights::Memberships))?;
-        let (weights, rest) = values.split_at(k);
-        let (sums, distance) = rest.split_at(k * d);
+        let fuzzy = matches!(self.weights, Weights::Memberships | Weights::Powers);
+        check_values(values, k * (d + 1) + usize::from(!fuzzy))?;
+        let (weights, sums, distance) = match self.weights {
+            Weights::Powers => (&values[k * d..], &values[..k * d], &[][..]),
+            _ => (&values[..k], &values[k..k + k * d], &values[k + k * d..]),
+        };
         check_weights(weights, rows.filter(|_| self.weights != Weights::LocalCentres), "weights")?;
         if distance.iter().any(|distance| *distance < 0.0) {
             return Err(Error::implausible("the sum of squared distances is negative"));
         }
-        if self.weights == Weights::Memberships {
+        if fuzzy {
             return self.trail.step(sums, &clear(weights), weights, walls);
         }
         // Whole numbers, up to the rounding of totals. A cluster that nothing counts at keeps its centre.

@@ -12,8 +12,6 @@ pub trait Named: Sized {
     const NAME: &'static str;
     /// Other names for it on the command line.
     const ALIASES: &'static [&'static str] = &[];
-    /// One line for people.
-    const HELP: &'static str;
     /// With its default parameters: what somebody sets, or follows from other parts of a plan, takes their place in the plan's document.
     fn usual() -> Self;
 }

@@ -199,13 +199,15 @@ pub(super) struct Trail {
     asked: Vec<u64>,
     /// Whether the last update moved nothing at all.
     pub(super) still: bool,
+    /// Whether it ends by the stop rule alone, in so many rounds as are known without asking: resting is no end then.
+    whole: bool,
 }
 
 impl Trail {
-    pub(super) fn new(start: &Centres, stop: Stop, epsilon: f64, max_rounds: u32) -> Result<Self, Error> {
+    pub(super) fn new(start: &Centres, stop: Stop, epsilon: f64, max_rounds: u32, whole: bool) -> Result<Self, Error> {
         check_rounds(epsilon, max_rounds)?;
         let fit = Fit::at(start.clone());
-        Ok(Self { asked: vec![hash(start)], fit, stop, epsilon, max_rounds, still: false })
+        Ok(Self { asked: vec![hash(start)], fit, stop, epsilon, max_rounds, still: false, whole })
     }
 
     /// Goes on for another kind of question, at most `max_rounds` more rounds.
@@ -219,16 +221,23 @@ impl Trail {
     pub(super) fn step(&mut self, sums: &[f64], clear: &[f64], weights: &[f64], walls: &Walls) -> Result<bool, Error> {
         let (next, shift) = moved(&self.fit.centres, sums, clear, self.stop, walls)?;
         self.still = next == self.fit.centres;
-        self.fit.converged = self.still || self.stop.holds(shift, self.epsilon);
+        self.fit.converged = self.still && !self.whole || self.stop.holds(shift, self.epsilon);
         self.fit.centres = next;
         self.fit.weights = weights.to_vec();
-        let round = u32::try_from(self.fit.history.len() + 1).unwrap_or(u32::MAX);
-        self.fit.history.push(Round { round, shift });
-        // Centres that come back give the same totals for ever: the rest is a cycle, and asking one question twice would only
-        // tell how the cohort changed in between.
+        let history = &mut self.fit.history;
+        let round = u32::try_from(history.len() + 1).unwrap_or(u32::MAX);
+        history.push(Round { round, shift });
+        // Centres that come back give the same totals for ever (rounding may let them alternate): the rest is a cycle, which is known
+        // without asking, and asking one question twice would only tell how the cohort changed in between.
         let hash = hash(&self.fit.centres);
-        let again = self.asked.contains(&hash);
+        let first = self.asked.iter().position(|known| *known == hash);
+        if let Some(first) = first.filter(|_| self.whole && !self.fit.converged) {
+            for round in round + 1..=self.max_rounds {
+                let shift = history[first + (round as usize - 1 - first) % (self.asked.len() - first)].shift;
+                history.push(Round { round, shift });
+            }
+        }
         self.asked.push(hash);
-        Ok(self.fit.converged || again || round >= self.max_rounds)
+        Ok(self.fit.converged || first.is_some() || round >= self.max_rounds)
     }
 }

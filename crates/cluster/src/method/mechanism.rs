@@ -286,13 +286,12 @@ impl<'a> Mechanism<'a> {
         let (all, query) = (rows.iter().sum::<f64>(), Query::from(MARGINS));
         let noise = self.levels.of(&query, self.domain).map_or(0.0, |levels| levels[0].deviation * self.excess);
         let within = |(column, deviation): (usize, &f64)| {
-            let (low, high) = self.domain.working_interval(column);
             let mean_of = |of: &dyn Fn(f64) -> f64| {
                 centres.rows().zip(rows).map(|(centre, rows)| rows * of(centre[column])).sum::<f64>() / all
             };
             let mean = mean_of(&|x| x);
             let between = mean_of(&|x| (x - mean) * (x - mean));
-            let side = (high - low) * (high - low);
+            let side = self.domain.side(column).powi(2);
             let bin = side / (12.0 * f64::from(MARGINS.bins * MARGINS.bins));
             (deviation * deviation - between - 2.0 * bin).max(0.0) + bin + side * noise / (2.0 * all)
         };

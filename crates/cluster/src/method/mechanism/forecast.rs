@@ -5,7 +5,7 @@
 use super::super::dp::spread;
 use super::super::recipe::{Recipe, Seeding};
 use super::{Cloud, Mechanism, POINTS, POINTS_EACH, Shape};
-use crate::metrics::{lost, matched_distance};
+use crate::metrics::{closest, lost, matched_distance};
 use crate::privacy::{Noise, in_nano};
 use crate::random::Stream;
 use crate::{Centres, Domain, Error, distance};
@@ -196,10 +196,9 @@ fn work_of(recipe: &Recipe, rounds: u32, k: u64, d: u64) -> u64 {
 /// Root mean square of how far coordinates of centres, in the best pairs, lie from each other, as a part of the column's range.
 fn off(found: &Centres, other: &Centres, domain: &Domain) -> Result<f64, Error> {
     let d = domain.columns();
-    let side = |(low, high): (f64, f64)| high - low;
     let parts = |centres: &Centres| {
         let values = centres.as_slice().iter().enumerate();
-        Centres::new(centres.k(), d, values.map(|(at, x)| x / side(domain.working_interval(at % d))).collect())
+        Centres::new(centres.k(), d, values.map(|(at, x)| x / domain.side(at % d)).collect())
     };
     let apart = matched_distance(&parts(found)?, &parts(other)?)?.frobenius;
     Ok(apart / (found.as_slice().len() as f64).sqrt())
@@ -236,12 +235,13 @@ impl Shape {
             let alone = |at: &Vec<f64>| distance::nearest(at, truth.chunks_exact(d)).1;
             truth.extend(drawn.into_iter().max_by(|a, b| alone(a).total_cmp(&alone(b))).unwrap_or_default());
         }
-        let gap = least_distance(&truth, d);
+        let truth = Centres::new(k, d, truth)?;
+        let gap = closest(&truth).unwrap_or(0.5);
         // As many deviations apart in two columns; in more of them rather as many in each, or as far against how far rows lie away.
         let flat = (2.0 / d.max(2) as f64).powf(between([0.0, 0.5], stream));
         let deviation = gap / between(APART.map(f64::ln), stream).exp() * flat;
         let mut points = Vec::with_capacity(k * self.normal.len());
-        for centre in truth.chunks_exact(d) {
+        for centre in truth.rows() {
             let deviations: Vec<f64> = (0..numbers).map(|_| deviation * between(STRETCH, stream)).collect();
             for normal in self.normal.chunks_exact(d) {
                 let number = |j: usize| (centre[j] + deviations[j] * normal[j]).clamp(0.0, 1.0);
@@ -266,7 +266,7 @@ impl Shape {
         let shares: Vec<f64> = (0..k).map(|_| between(SHARES, stream)).collect();
         let each = rows / shares.iter().sum::<f64>() / self.each as f64;
         let weights = shares.iter().flat_map(|share| std::iter::repeat_n(share * each, self.each)).collect();
-        Ok((Centres::new(k, d, working(truth))?, Cloud { points: working(points), weights }))
+        Ok((Centres::new(k, d, working(truth.as_slice().to_vec()))?, Cloud { points: working(points), weights }))
     }
 }
 
@@ -279,16 +279,6 @@ fn place(domain: &Domain, narrow: f64, stream: &mut Stream) -> Vec<f64> {
         place.extend(shares.iter().map(|share| share / all));
     }
     place
-}
-
-/// The least distance of two places of d coordinates; of a single one a half.
-fn least_distance(places: &[f64], d: usize) -> f64 {
-    let others = |at: usize| places.chunks_exact(d).take(at);
-    let pairs = places
-        .chunks_exact(d)
-        .enumerate()
-        .flat_map(|(at, place)| others(at).map(|other| distance::euclidean(place, other)));
-    pairs.min_by(f64::total_cmp).unwrap_or(0.5)
 }
 
 #[cfg(test)]
