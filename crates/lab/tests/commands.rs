@@ -6,7 +6,7 @@ use std::{
     process::{Command, Output},
 };
 
-use veilsum_lab::experiments::papers;
+use crate::papers;
 
 fn run(folder: &Path, line: &str) -> Output {
     let mut command = Command::new(env!("CARGO_BIN_EXE_veilsum-lab"));

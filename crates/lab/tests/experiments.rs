@@ -2,8 +2,10 @@
 
 use std::path::PathBuf;
 
-use veilsum_lab::experiments::{self, Settings, papers};
+use veilsum_lab::experiments::{self, Settings};
 use veilsum_testkit::data::shared;
+
+use crate::papers;
 
 fn quick(name: &str, data: Option<PathBuf>) {
     let name = name.replace('_', "-");

@@ -9,7 +9,7 @@ use veilsum_cluster::offline::kmeans::weighted_lloyd;
 use veilsum_cluster::offline::wfcm::wfcm;
 use veilsum_cluster::query::{FeatureParams, LocalMeans, LocalSteps};
 use veilsum_cluster::random::Stream;
-use veilsum_cluster::{Algorithm, Batch, Centres, Domain, Query, Recipe, Rows, Scaling, pooled};
+use veilsum_cluster::{Algorithm, Batch, Centres, Domain, Query, Recipe, Rows, Scaling, assign, distance, pooled};
 use veilsum_lab::comparison::{central, ffcf, fkm, kfed};
 use veilsum_lab::experiments::legacy::RandomState;
 use veilsum_testkit::data::{clients as sites, json, max_difference, numbers, prepare, prepare_all};
@@ -61,7 +61,7 @@ fn feature_vectors_by_both_rules() {
             same_features(&features(rows, &FEW, rules), known);
         }
     }
-    let (merged, _) = ffcf::collected(&sites(&vectors), &FEW, Rules::Authors);
+    let merged = ffcf::collected(&sites(&vectors), &FEW, Rules::Authors);
     same_features(&merged, &vectors["ffcf_author"]["server_after_one_pass"]);
 }
 
@@ -179,6 +179,41 @@ fn k_fed() {
     assert!(off < 1e-9, "off by {off:e}");
 }
 
+/// Steps of the authors' weighted fuzzy c-means at most.
+const AUTHORS_MOST: u32 = 300;
+/// It stops when its objective changes no more than this.
+const AUTHORS_EPSILON: f64 = 1e-3;
+
+/// The authors' weighted fuzzy c-means: one start from memberships, centres always with `u^2`, an objective without weights
+/// whose change is the stop rule.
+fn authors_wfcm(points: &Centres, weights: &[f64], mut u: Array2<f64>, m: f64) -> Centres {
+    let d = points.columns();
+    let rows = Rows::new(points.as_slice().to_vec(), d).expect("rows");
+    let mut before = f64::INFINITY;
+    let mut step = 0;
+    loop {
+        let mut values = Vec::with_capacity(u.ncols() * d);
+        for own in u.columns() {
+            let shares: Vec<f64> = own.iter().zip(weights).map(|(u, weight)| weight * u * u).collect();
+            let total = shares.iter().sum::<f64>();
+            values.extend((0..d).map(|j| rows.iter().zip(&shares).map(|(x, share)| share * x[j]).sum::<f64>() / total));
+        }
+        let centres = Centres::new(u.ncols(), d, values).expect("centres");
+        u = assign::memberships(&rows, &centres, m).expect("memberships");
+        let squares = |row: &[f64]| centres.rows().map(|centre| distance::squared(row, centre)).collect::<Vec<_>>();
+        let objective = rows
+            .iter()
+            .zip(u.outer_iter())
+            .map(|(row, u)| squares(row).iter().zip(u).map(|(square, u)| u * u * square).sum::<f64>())
+            .sum::<f64>();
+        step += 1;
+        if (before - objective).abs() <= AUTHORS_EPSILON || step >= AUTHORS_MOST {
+            return centres;
+        }
+        before = objective;
+    }
+}
+
 /// Table 1 of the FFCF paper, authors' files and rules: the split and the start are those of the authors' libraries.
 fn ffcf_table_1() {
     let shared = veilsum_testkit::data::shared();
@@ -219,10 +254,12 @@ fn ffcf_table_1() {
             }
             u
         };
-        let fit = ffcf::authors(&sites, &params, first).expect("a fit");
+        let features = ffcf::collected(&sites, &params, Rules::Authors);
+        let (points, weights) = ffcf::weighted_points(&features).expect("points");
+        let centres = authors_wfcm(&points, &weights, first(points.k()), params.m);
         let all = Rows::new(all, 2).expect("rows");
         let distances = |row: &[f64]| {
-            let each = fit.centres.rows().map(|centre| (row[0] - centre[0]).hypot(row[1] - centre[1]));
+            let each = centres.rows().map(|centre| (row[0] - centre[0]).hypot(row[1] - centre[1]));
             let (sum, least) = each.fold((0.0, f64::INFINITY), |(sum, least): (f64, f64), x| (sum + x, least.min(x)));
             (least, sum - least)
         };

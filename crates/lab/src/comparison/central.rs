@@ -34,23 +34,7 @@ pub fn fuzzy_c_means(rows: &Rows, start: &Centres, m: f64, epsilon: f64, most: u
     let weights = vec![0.0; start.k()];
     let mut fit = FuzzyFit { centres: start.clone(), memberships, weights, iterations: 0, converged: false };
     while fit.iterations < most && !fit.converged {
-        let (k, d) = (start.k(), start.columns());
-        let (mut sums, mut weights) = (vec![0.0; k * d], vec![0.0; k]);
-        for (row, u) in rows.iter().zip(fit.memberships.outer_iter()) {
-            for (c, u) in u.iter().enumerate() {
-                let weight = distance::power(*u, m);
-                weights[c] += weight;
-                sums[c * d..(c + 1) * d].iter_mut().zip(row).for_each(|(sum, x)| *sum += weight * x);
-            }
-        }
-        for ((sum, weight), old) in sums.chunks_exact_mut(d).zip(&weights).zip(fit.centres.rows()) {
-            if *weight > 0.0 {
-                sum.iter_mut().for_each(|slot| *slot /= weight);
-            } else {
-                sum.copy_from_slice(old);
-            }
-        }
-        let centres = Centres::new(k, d, sums)?;
+        let (centres, weights) = means(rows, &fit.memberships, m, &fit.centres)?;
         let memberships = assign::memberships(rows, &centres, m)?;
         let change = (&memberships - &fit.memberships).iter().map(|x| x * x).sum::<f64>().sqrt();
         let iterations = fit.iterations + 1;
@@ -68,19 +52,33 @@ pub fn from_memberships(rows: &Rows, k: usize, m: f64, seed: u64) -> Result<Cent
         return Err(Error::NoRows);
     }
     let mut stream = Stream::new(seed, b"veilsum memberships   v1");
-    let d = rows.columns();
+    let mut memberships = Array2::from_shape_simple_fn((rows.len(), k), || stream.unit());
+    for mut drawn in memberships.outer_iter_mut() {
+        let whole = drawn.sum().max(f64::MIN_POSITIVE);
+        drawn.mapv_inplace(|u| u / whole);
+    }
+    Ok(means(rows, &memberships, m, &Centres::new(k, rows.columns(), vec![0.0; k * rows.columns()])?)?.0)
+}
+
+/// Centres from memberships (n x K), and their weights; a centre without weight stays.
+fn means(rows: &Rows, memberships: &Array2<f64>, m: f64, old: &Centres) -> Result<(Centres, Vec<f64>), Error> {
+    let (k, d) = (old.k(), old.columns());
     let (mut sums, mut weights) = (vec![0.0; k * d], vec![0.0; k]);
-    for row in rows {
-        let drawn: Vec<f64> = (0..k).map(|_| stream.unit()).collect();
-        let whole = drawn.iter().sum::<f64>().max(f64::MIN_POSITIVE);
-        for (c, u) in drawn.iter().enumerate() {
-            let weight = distance::power(u / whole, m);
+    for (row, u) in rows.iter().zip(memberships.outer_iter()) {
+        for (c, u) in u.iter().enumerate() {
+            let weight = distance::power(*u, m);
             weights[c] += weight;
             sums[c * d..(c + 1) * d].iter_mut().zip(row).for_each(|(sum, x)| *sum += weight * x);
         }
     }
-    sums.iter_mut().enumerate().for_each(|(at, sum)| *sum /= weights[at / d].max(f64::MIN_POSITIVE));
-    Centres::new(k, d, sums)
+    for ((sum, weight), old) in sums.chunks_exact_mut(d).zip(&weights).zip(old.rows()) {
+        if *weight > 0.0 {
+            sum.iter_mut().for_each(|slot| *slot /= weight);
+        } else {
+            sum.copy_from_slice(old);
+        }
+    }
+    Ok((Centres::new(k, d, sums)?, weights))
 }
 
 /// k-means on one set of rows: the smallest inertia of `starts` greedy k-means++ starts.

@@ -1,8 +1,9 @@
 //! k-FED (Dennis, Li & Smith 2021): one shot, local centres in the clear.
+//!
+//! Its local clustering looks for seeds in the projection of the rows on their K leading singular vectors. For rows of at most K columns,
+//! as all are that it is compared on, that is a rotation, which no distance sees; so it is left out.
 
-use ndarray::{Array2, ArrayView2, Axis};
-
-use super::{eigen, joined, points};
+use super::{joined, points};
 use veilsum_cluster::offline::kmeans::{greedy_plus_plus, weighted_lloyd};
 use veilsum_cluster::random::Stream;
 use veilsum_cluster::{Centres, Error, Rows, distance};
@@ -35,14 +36,13 @@ pub fn kfed(sites: &[Rows], k: usize, local_k: &[usize], stream: &mut Stream) ->
     Ok(weighted_lloyd(&all, &vec![1.0; all.k()], &start, MOST).centres)
 }
 
-/// Local clustering after Awasthi & Sheffet: seeds in the projection on the leading singular vectors, cores of the seeds, Lloyd.
+/// Local clustering after Awasthi & Sheffet: seeds, cores of the seeds, Lloyd.
 fn site(rows: &Rows, k: usize, stream: &mut Stream) -> Result<Centres, Error> {
     let points = points(rows)?;
     let (n, d) = (points.k(), points.columns());
     let k = k.clamp(1, n);
-    let projected = projection(points.as_array(), k)?;
     let ones = vec![1.0; n];
-    let seeds = greedy_plus_plus(&projected, &ones, k, stream);
+    let seeds = greedy_plus_plus(&points, &ones, k, stream);
     let mut values = Vec::with_capacity(k * d);
     for (r, seed) in seeds.rows().enumerate() {
         // A third of the distance, a ninth of its square.
@@ -50,9 +50,9 @@ fn site(rows: &Rows, k: usize, stream: &mut Stream) -> Result<Centres, Error> {
             let own = distance::squared(point, seed);
             seeds.rows().enumerate().all(|(s, other)| s == r || 9.0 * own <= distance::squared(point, other))
         };
-        let members: Vec<usize> = (0..n).filter(|at| core(projected.row(*at))).collect();
+        let members: Vec<usize> = (0..n).filter(|at| core(points.row(*at))).collect();
         if members.is_empty() {
-            let (nearest, _) = distance::nearest(seed, projected.rows());
+            let (nearest, _) = distance::nearest(seed, points.rows());
             values.extend_from_slice(points.row(nearest));
         } else {
             values.extend(
@@ -62,16 +62,4 @@ fn site(rows: &Rows, k: usize, stream: &mut Stream) -> Result<Centres, Error> {
     }
     let start = Centres::new(k, d, values)?;
     Ok(weighted_lloyd(&points, &ones, &start, MOST).centres)
-}
-
-/// Rows (not centred) on their k leading right singular vectors: eigenvectors of the Gram matrix `X' X`.
-fn projection(points: ArrayView2<'_, f64>, k: usize) -> Result<Centres, Error> {
-    if k >= points.ncols() {
-        // A rotation, which no distance sees.
-        return Centres::from_array(points.to_owned());
-    }
-    let gram: Array2<f64> = points.t().dot(&points);
-    let (_, vectors) = eigen::symmetric(gram);
-    let leading: Vec<usize> = (0..k).collect();
-    Centres::from_array(points.dot(&vectors.select(Axis(1), &leading)))
 }

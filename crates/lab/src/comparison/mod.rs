@@ -4,7 +4,6 @@
 //! ([`offline`](veilsum_cluster::offline)) but not its kernel: local iterations are written out row by row here.
 
 pub mod central;
-mod eigen;
 pub mod ffcf;
 pub mod ffcm;
 pub mod fkm;

@@ -4,12 +4,12 @@
 //! say. Here that percentile is the upper end of the plan's range, at which rows are clipped; the means and the deviations are found
 //! from masked totals.
 
-use veilsum_cluster::method::{Choice, Clusters, CurvePoint, LocalRange, Pick, Scale, Seeding, Stop};
-use veilsum_cluster::query::{LocalSteps, elbow_alone};
+use veilsum_cluster::method::{Choice, Clusters, LocalRange, Pick, Scale, Seeding, Stop};
+use veilsum_cluster::query::elbow_alone;
 use veilsum_cluster::{Algorithm, Domain, OutOfBox, Outcome, Prepared, Recipe, Rows, Scaling};
 
 use super::data::Folder;
-use super::harness::{NO_RULE, each, from_totals, masked, plain, prepared};
+use super::harness::{NO_RULE, each, from_totals, index, masked, methods, plain, prepared, sweep};
 use super::{ExperimentError, Line, Report, Sample, Settings};
 
 const EPSILON: f64 = 1e-3;
@@ -42,23 +42,16 @@ pub(super) fn run(settings: &Settings) -> Result<Report, ExperimentError> {
     report.lines.push(line.printed(115, "43193", 0.0, "the file"));
 
     let clusters = Clusters { min: 3, max: 9 };
-    let local = LocalSteps { most: 1000, epsilon: EPSILON };
-    let fedfcm = Algorithm::FfcmAvg2 { m: 2.0, epsilon: EPSILON, max_rounds: 60, local };
-    let recipe = |algorithm: Algorithm, clusters: Clusters, seeding: Seeding| {
-        let preparation = Scale::Standard;
+    let [fcm, _, fedfcm] = methods(2.0, EPSILON, 60);
+    let recipe = |algorithm: &Algorithm, clusters: Clusters, seeding: Seeding| {
         let choice = Choice { by: Pick::FuzzyDaviesBouldin, elbow: clusters.max > clusters.min };
-        Recipe { clusters, choice, preparation, stop: Stop::Sum, ..Recipe::plain(algorithm, clusters.min, seeding) }
+        Recipe { choice, preparation: Scale::Standard, ..sweep(algorithm, clusters, seeding) }
     };
-    let together = masked(&recipe(fedfcm.clone(), clusters, from_totals(1)), &domain, &sites, None)?;
-    let fcm = Algorithm::Fcm { m: 2.0, epsilon: EPSILON, max_rounds: 1000 };
+    let together = masked(&recipe(&fedfcm, clusters, from_totals(1)), &domain, &sites, None)?;
     let seeds: Vec<u64> = (1..=if settings.quick { 1 } else { 5 }).collect();
-    let pooled = each(&seeds, |seed| {
-        plain(&recipe(fcm.clone(), clusters, Seeding::Uniform { seed: *seed }), &domain, &whole, None)
-    })?;
+    let pooled =
+        each(&seeds, |seed| plain(&recipe(&fcm, clusters, Seeding::Uniform { seed: *seed }), &domain, &whole, None))?;
 
-    let index = |outcome: &Outcome, i: usize| {
-        outcome.curve.get(i).and_then(|point| point.indices.fuzzy_davies_bouldin).unwrap_or(f64::INFINITY)
-    };
     for (i, k) in clusters.each().enumerate() {
         let central: Sample = pooled.iter().map(|outcome| index(outcome, i)).collect();
         let (found, mean) = (index(&together, i), central.mean());
@@ -67,8 +60,8 @@ pub(super) fn run(settings: &Settings) -> Result<Report, ExperimentError> {
         let near = (found / FEDERATED[i] - 1.0).abs().max((mean / CENTRAL[i] - 1.0).abs());
         report.lines.push(line.at_most(near, 0.12, "another reproduction of the curves"));
     }
-    let four = masked(&recipe(fedfcm, Clusters::exactly(4), from_totals(1)), &domain, &sites, None)?;
-    let exact = recipe(fcm.clone(), Clusters::exactly(4), from_totals(1));
+    let four = masked(&recipe(&fedfcm, Clusters::exactly(4), from_totals(1)), &domain, &sites, None)?;
+    let exact = recipe(&fcm, Clusters::exactly(4), from_totals(1));
     let central = [plain(&exact, &domain, &whole, None)?, masked(&exact, &domain, &sites, None)?];
     rich(&four, &central, &mut report)?;
     if let Some(transform) = &four.transform {
@@ -76,7 +69,7 @@ pub(super) fn run(settings: &Settings) -> Result<Report, ExperimentError> {
         let rows = sites.iter().map(standard).collect::<Result<Vec<_>, _>>()?;
         let once = Algorithm::Fcm { m: 2.0, epsilon: EPSILON, max_rounds: 1 };
         let votes = LocalRange { most: LOCAL_K.max, starts: 3, seed: 1 };
-        let asked = Recipe { range: Some(votes), ..recipe(once, Clusters { max: 12, ..LOCAL_K }, from_totals(1)) };
+        let asked = Recipe { range: Some(votes), ..recipe(&once, Clusters { max: 12, ..LOCAL_K }, from_totals(1)) };
         let asked = masked(&asked, &domain, &sites, None)?.curve;
         let range = asked.first().zip(asked.last()).map_or((0, 0), |(first, last)| (first.k, last.k));
         alone(&rows, range, settings, &mut report)?;
@@ -126,23 +119,20 @@ fn alone(rows: &[Rows], range: (u32, u32), settings: &Settings, report: &mut Rep
     report.lines.push(line.printed(120, "3.9", 0.05, "2.3 where balances are not clipped"));
     let domain = Domain::around(&all, Scaling::None)?;
     let sites = prepared(rows, &domain)?;
-    let fcm = Algorithm::Fcm { m: 2.0, epsilon: EPSILON, max_rounds: 1000 };
+    let [fcm, ..] = methods(2.0, EPSILON, 60);
     let restarts = if settings.quick { 3 } else { 10 };
-    let sweep = |site: &Prepared, clusters: Clusters| {
-        let choice = Choice { by: Pick::FuzzyDaviesBouldin, elbow: false };
-        let seeding = Seeding::Uniform { seed: 1 };
-        let recipe = Recipe { clusters, choice, restarts, ..Recipe::plain(fcm.clone(), clusters.min, seeding) };
+    let run = |site: &Prepared, clusters: Clusters| {
+        let recipe = Recipe { restarts, stop: Stop::default(), ..sweep(&fcm, clusters, Seeding::Uniform { seed: 1 }) };
         plain(&recipe, &domain, std::slice::from_ref(site), None)
     };
-    let four = each(&sites, |site| sweep(site, Clusters::exactly(4)))?;
+    let four = each(&sites, |site| run(site, Clusters::exactly(4)))?;
     let centres = four.iter().flat_map(|outcome| outcome.centres.rows()).filter(|row| row[BALANCE] > RICH).count();
     let share = 100.0 * centres as f64 / (4 * sites.len()) as f64;
     let line = Line::new("K = 4, sites alone", "centres above 2.4 deviations, per cent of 44", 2).plain(share);
     report.lines.push(line.printed(120, "15.9", 2.3, "6 or 7 of 44 by the start"));
     let curves = each(&sites, |site| {
-        let curve = sweep(site, LOCAL_K)?.curve;
-        let index = |point: &CurvePoint| point.indices.fuzzy_davies_bouldin.unwrap_or(f64::INFINITY);
-        Ok(curve.iter().map(|point| (point.k, index(point))).collect::<Vec<_>>())
+        let found = run(site, LOCAL_K)?;
+        Ok((0..found.curve.len()).map(|at| (found.curve[at].k, index(&found, at))).collect::<Vec<_>>())
     })?;
     let elbows: Vec<u32> = curves.iter().filter_map(|curve| elbow_alone(curve)).collect();
     let (low, most) = (elbows.iter().min().copied().unwrap_or(0), elbows.iter().max().copied().unwrap_or(0));

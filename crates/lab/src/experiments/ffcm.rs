@@ -4,15 +4,17 @@
 use veilsum_cluster::method::{Seeding, Stop};
 use veilsum_cluster::query::LocalSteps;
 use veilsum_cluster::synthetic::{self, Example};
-use veilsum_cluster::{Algorithm, Centres, Domain, Error, Recipe, Rows, Scaling, distance};
+use veilsum_cluster::{Algorithm, Centres, Domain, Error, Recipe, Rows, Scaling, distance, metrics};
 
-use super::harness::{FEWEST_SITES, NO_RULE, difference, each, from_totals, masked, plain, prepared, unit_start};
+use super::harness::{
+    FEWEST_SITES, NO_RULE, difference, each, from_totals, masked_if_enough, methods, plain, prepared, unit_start,
+};
 use super::{ExperimentError, Line, Report, Sample, Settings, server};
 use crate::comparison::{central, ffcm::Average};
 use crate::gap::{gap_by_permutation, gap_to_nearest, gap_to_nearest_standardised};
 use crate::{spread::Spread, synthetic::ffcm};
 
-pub(super) const LOCAL: LocalSteps = LocalSteps { most: 1000, epsilon: 1e-4 };
+const LOCAL: LocalSteps = LocalSteps { most: 1000, epsilon: 1e-4 };
 const EPSILON: f64 = 1e-4;
 /// Draws whose masked runs are compared with plain sums.
 const COMPARED: u64 = 3;
@@ -25,50 +27,43 @@ const LOCAL_SCORE: &str = "the paper scores runs that do not end with centres th
 
 struct Case {
     name: &'static str,
-    draw: fn(u64) -> Example,
-    domain: fn() -> Result<Domain, Error>,
+    draw: Draws,
+    domain: fn() -> Domain,
     m: f64,
     /// The gap is standardised in case 3 only.
     standardised: bool,
     /// Gap, WSSE and OSSE of each method, as printed, with their items in the table of the papers.
-    printed: [[(u16, &'static str); 3]; 3],
+    printed: Printed,
 }
 
-const NOTHING: [[(u16, &str); 3]; 3] = [[(0, ""); 3]; 3];
+type Printed = [[(u16, &'static str); 3]; 3];
+
+const NOTHING: Printed = [[(0, ""); 3]; 3];
 
 const CASES: [Case; 8] = [
-    Case {
-        name: "case 1, balanced",
-        draw: ffcm::balanced,
-        domain: diagonal,
-        m: 2.0,
-        standardised: false,
-        printed: NOTHING,
-    },
-    Case {
-        name: "case 1, skewed",
-        draw: ffcm::skewed,
-        domain: diagonal,
-        m: 2.0,
-        standardised: false,
-        printed: [
+    case("case 1, balanced", ffcm::balanced, ffcm::diagonal_domain, 2.0, NOTHING),
+    case(
+        "case 1, skewed",
+        ffcm::skewed,
+        ffcm::diagonal_domain,
+        2.0,
+        [
             [(0, ""), (22, ".3120"), (22, "3.7070")],
             [(0, ""), (23, ".3588"), (23, "3.4078")],
             [(0, ""), (24, ".3120"), (24, "3.7041")],
         ],
-    },
-    Case {
-        name: "case 2 (m = 1.1)",
-        draw: ffcm::opposite,
-        domain: wide,
-        m: 1.1,
-        standardised: false,
-        printed: [
+    ),
+    case(
+        "case 2 (m = 1.1)",
+        ffcm::opposite,
+        ffcm::wide_domain,
+        1.1,
+        [
             [(27, "1.47"), (27, ".71"), (27, "8.57")],
             [(26, "2.77"), (27, ".73"), (27, "8.29")],
             [(25, "1.25"), (25, ".72"), (25, "8.55")],
         ],
-    },
+    ),
     case_3(
         "case 3, 100-1000-100",
         |s| ffcm::square([100, 1000, 100], s),
@@ -89,14 +84,7 @@ const CASES: [Case; 8] = [
         |s| ffcm::square([1000, 1000, 1000], s),
         [[".04", ".63", "17.14"], ["3.62", "1.16", "11.69"], [".03", ".62", "17.14"]],
     ),
-    Case {
-        name: "five Gaussians",
-        draw: synthetic::five_gaussians,
-        domain: around_gaussians,
-        m: 2.0,
-        standardised: false,
-        printed: NOTHING,
-    },
+    case("five Gaussians", synthetic::five_gaussians, around_gaussians, 2.0, NOTHING),
 ];
 
 /// Centres of Table 2: item, and each centre's coordinates.
@@ -106,28 +94,26 @@ const TABLE_2: [(u16, [&str; 6]); 3] = [
     (24, ["-1.98", "-1.97", "0", "-.01", "2", "2"]),
 ];
 
-const fn case_3(name: &'static str, draw: fn(u64) -> Example, table_4: [[&'static str; 3]; 3]) -> Case {
+type Draws = fn(u64) -> Example;
+
+const fn case(name: &'static str, draw: Draws, domain: fn() -> Domain, m: f64, printed: Printed) -> Case {
+    Case { name, draw, domain, m, standardised: false, printed }
+}
+
+const fn case_3(name: &'static str, draw: Draws, table_4: [[&'static str; 3]; 3]) -> Case {
     let [c, a, b] = table_4;
     let printed = [
         [(31, c[0]), (31, c[1]), (31, c[2])],
         [(29, a[0]), (30, a[1]), (30, a[2])],
         [(28, b[0]), (28, b[1]), (28, b[2])],
     ];
-    Case { name, draw, domain: wide, m: 2.0, standardised: true, printed }
-}
-
-fn diagonal() -> Result<Domain, Error> {
-    Ok(ffcm::diagonal_domain())
-}
-
-fn wide() -> Result<Domain, Error> {
-    Ok(ffcm::wide_domain())
+    Case { standardised: true, ..case(name, draw, ffcm::wide_domain, 2.0, printed) }
 }
 
 /// The box of the motivational example in original units, as the papers compute.
-pub(super) fn around_gaussians() -> Result<Domain, Error> {
+pub(super) fn around_gaussians() -> Domain {
     let domain = synthetic::five_gaussians_domain();
-    Domain::new(domain.lower().to_vec(), domain.upper().to_vec(), Scaling::None)
+    Domain::known(domain.lower().to_vec(), domain.upper().to_vec(), Scaling::None)
 }
 
 pub(super) fn run(settings: &Settings) -> Result<Report, ExperimentError> {
@@ -215,7 +201,7 @@ struct Draw {
 
 fn one(case: &Case, seed: u64) -> Result<Draw, ExperimentError> {
     let example = (case.draw)(seed);
-    let domain = (case.domain)()?;
+    let domain = (case.domain)();
     let rows: Vec<Rows> = example.sites.iter().map(|site| site.rows.clone()).collect();
     let sites = prepared(&rows, &domain)?;
     let all = example.pooled();
@@ -230,8 +216,7 @@ fn one(case: &Case, seed: u64) -> Result<Draw, ExperimentError> {
     let start = unit_start(k, 2, seed)?;
     let from_memberships = central::from_memberships(&all, k, m, seed)?;
     let fcm = Algorithm::Fcm { m, epsilon: 1e-6, max_rounds: 1000 };
-    let avg1 = Algorithm::FfcmAvg1 { m, epsilon: EPSILON, max_rounds: MAX_ROUNDS, local: LOCAL, powers: false };
-    let avg2 = Algorithm::FfcmAvg2 { m, epsilon: EPSILON, max_rounds: MAX_ROUNDS, local: LOCAL };
+    let [_, avg1, avg2] = methods(m, EPSILON, MAX_ROUNDS);
     let recipes = [
         Recipe::plain(fcm, k as u32, Seeding::Given { centres: from_memberships.clone() }),
         Recipe { stop: Stop::Sum, ..Recipe::plain(avg1, k as u32, Seeding::Given { centres: start.clone() }) },
@@ -239,28 +224,29 @@ fn one(case: &Case, seed: u64) -> Result<Draw, ExperimentError> {
     ];
     let together = central::fuzzy_c_means(&all, &from_memberships, m, EPSILON, 1000)?.centres;
     let by_index = server::ffcm(&rows, &start, m, EPSILON, LOCAL, (Average::Memberships, MAX_ROUNDS), seed)?;
+    let spread = |centres: &Centres| Spread::mean(rows.iter().map(|rows| (rows, centres)));
+    // Where it does not end, each site with its own local centres.
     let locally = match by_index.converged {
-        true => Spread::mean(&rows, &by_index.centres)?,
-        false => scored_locally(&rows, &by_index.local)?,
+        true => spread(&by_index.centres)?,
+        false => Spread::mean(rows.iter().zip(&by_index.local))?,
     };
     let by_kmeans = server::ffcm(&rows, &start, m, EPSILON, LOCAL, (Average::Kmeans, 1000), seed)?.centres;
     let of_plain = [
         score(&together, Spread::new(&all, &together)?)?,
         score(&by_index.centres, locally)?,
-        score(&by_kmeans, Spread::mean(&rows, &by_kmeans)?)?,
+        score(&by_kmeans, spread(&by_kmeans)?)?,
     ];
     let hidden = alone(&rows, &example.truth, m, seed)?;
     let mut exact: Option<f64> = None;
     let mut found = Vec::new();
     let mut last = by_kmeans.clone();
     for ((recipe, of_plain), centres) in recipes.iter().zip(of_plain).zip([together, by_index.centres, by_kmeans]) {
-        let few = sites.len() < FEWEST_SITES;
-        let hidden = if few { plain } else { masked }(recipe, &domain, &sites, None)?.centres;
-        if !few && seed <= COMPARED {
+        let hidden = masked_if_enough(recipe, &domain, &sites)?.centres;
+        if sites.len() >= FEWEST_SITES && seed <= COMPARED {
             let off = difference(&hidden, &plain(recipe, &domain, &sites, None)?.centres);
             exact = Some(exact.map_or(off, |most| most.max(off)));
         }
-        let masked = score(&hidden, Spread::mean(&rows, &hidden)?)?;
+        let masked = score(&hidden, spread(&hidden)?)?;
         last.clone_from(&hidden);
         let centres = [ordered(&centres, &example.truth)?, ordered(&hidden, &example.truth)?];
         found.push(Found { plain: of_plain, masked, centres });
@@ -270,19 +256,11 @@ fn one(case: &Case, seed: u64) -> Result<Draw, ExperimentError> {
     let [first, second] = permuted;
     Ok(Draw {
         permuted: [first?, second?],
-        apart: smallest_distance(&example.truth),
+        apart: metrics::closest(&example.truth).unwrap_or(f64::INFINITY),
         exact,
         hidden: [hidden, distance::nearest(example.truth.row(k - 1), last.rows()).1.sqrt()],
         found,
     })
-}
-
-/// The mean over sites, each with its own local centres.
-fn scored_locally(rows: &[Rows], local: &[Centres]) -> Result<Spread, ExperimentError> {
-    let own =
-        rows.iter().zip(local).map(|(rows, centres)| Spread::new(rows, centres)).collect::<Result<Vec<_>, _>>()?;
-    let mean = |get: fn(&Spread) -> f64| own.iter().map(get).sum::<f64>() / own.len().max(1) as f64;
-    Ok(Spread { within: mean(|own| own.within), outside: mean(|own| own.outside), ..Spread::default() })
 }
 
 /// Distance of the last true centre to the nearest that the last site finds alone.
@@ -300,24 +278,18 @@ fn ordered(found: &Centres, truth: &Centres) -> Result<Centres, Error> {
     Centres::from_rows(&rows)
 }
 
-fn smallest_distance(centres: &Centres) -> f64 {
-    let pairs = (0..centres.k()).flat_map(|i| (0..i).map(move |j| (i, j)));
-    pairs.map(|(i, j)| distance::euclidean(centres.row(i), centres.row(j))).fold(f64::INFINITY, f64::min)
-}
-
 /// What is claimed of avg2 and of masking over all draws.
 fn avg2(case: &Case, runs: &[Draw], report: &mut Report) {
     let worse = runs.iter().filter(|run| run.permuted[1] > run.permuted[0] + run.apart / 10.0).count();
     let share = worse as f64 / runs.len().max(1) as f64;
     let line = Line::new(case.name, "avg2: share of draws clearly worse", 2).masked(share);
     report.lines.push(line.at_most(share, 0.05, "clearly worse than the plain server in one of twenty at most"));
+    let mean = |method: usize| runs.iter().map(|run| run.found[method].masked[0]).collect::<Sample>().mean();
     if case.standardised {
-        let mean = |method: usize| runs.iter().map(|run| run.found[method].masked[0]).collect::<Sample>().mean();
         let line = Line::new(case.name, "gap of avg1 over that of avg2", 1).masked(mean(1) / mean(2));
         report.lines.push(line.holds(mean(1) > 5.0 * mean(2), "avg1 fails where the paper says it fails"));
     }
     if case.name == CASES[0].name {
-        let mean = |method: usize| runs.iter().map(|run| run.found[method].masked[0]).collect::<Sample>().mean();
         let apart = (mean(1) - mean(0)).abs().max((mean(2) - mean(0)).abs());
         let line = Line::new(case.name, "gap, farthest of both averages from central", 3).drawn(21).masked(apart);
         report.lines.push(line.at_most(apart, 0.02, "same: sites alike make all three alike"));

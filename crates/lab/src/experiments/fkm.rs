@@ -45,9 +45,7 @@ pub(super) fn run(settings: &Settings) -> Result<Report, ExperimentError> {
         one(&fkm::grid(*per_cluster, *noise, *beta, *seed).sites, *seed)
     })?;
     for ((per_cluster, beta, noise, published), runs) in cells.into_iter().zip(found.chunks(draws.len())) {
-        let sample = |get: fn(&Scores) -> f64| -> Sample { runs.iter().map(get).collect() };
-        let (plain, hidden) = (sample(|run| run.plain), sample(|run| run.masked));
-        let (central, one_shot) = (sample(|run| run.central), sample(|run| run.kfed));
+        let [plain, hidden, central, one_shot] = samples(runs);
         let (ten, ours) = (plain.mean(), hidden.mean());
         let setting = format!("{per_cluster} rows, beta {beta}, noise {noise}");
         let said = format!("ARI ({published:.3} in the authors' runs)");
@@ -72,11 +70,11 @@ pub(super) fn run(settings: &Settings) -> Result<Report, ExperimentError> {
     Ok(report)
 }
 
-struct Scores {
-    plain: f64,
-    masked: f64,
-    central: f64,
-    kfed: f64,
+/// ARI of the plain server, ours masked, pooled k-means and k-FED.
+type Scores = [f64; 4];
+
+fn samples(runs: &[Scores]) -> [Sample; 4] {
+    std::array::from_fn(|at| runs.iter().map(|run| run[at]).collect())
 }
 
 fn method(max_rounds: u32) -> Algorithm {
@@ -93,12 +91,12 @@ fn one(sites: &[Site], seed: u64) -> Result<Scores, ExperimentError> {
     let rows: Vec<Rows> = sites.iter().map(|site| site.rows.clone()).collect();
     let mut stream = Stream::new(seed, b"veilsum fkm comparison 1");
     let pooled = central::kmeans(&Rows::pooled(&rows)?, K, 10, &mut stream)?;
-    Ok(Scores {
-        plain: ari(sites, &server::fkm(&rows, K, ROUNDS, 10, seed)?)?,
-        masked: ari(sites, &hidden(sites, ROUNDS, seed)?)?,
-        central: ari(sites, &pooled.centres)?,
-        kfed: ari(sites, &kfed::kfed(&rows, K, &vec![K; rows.len()], &mut stream)?)?,
-    })
+    Ok([
+        ari(sites, &server::fkm(&rows, K, ROUNDS, 10, seed)?)?,
+        ari(sites, &hidden(sites, ROUNDS, seed)?)?,
+        ari(sites, &pooled.centres)?,
+        ari(sites, &kfed::kfed(&rows, K, &vec![K; rows.len()], &mut stream)?)?,
+    ])
 }
 
 /// Figures 3d to 3f: the index after every round.
@@ -145,8 +143,7 @@ fn varied(draws: &[u64], settings: &Settings, report: &mut Report) -> Result<(),
             .collect::<Result<_, ExperimentError>>()?;
         one(&sites, *seed)
     })?;
-    let sample = |get: fn(&Scores) -> f64| -> Sample { runs.iter().map(get).collect() };
-    let (plain, hidden) = (sample(|run| run.plain), sample(|run| run.masked));
+    let [plain, hidden, ..] = samples(&runs);
     let apart = plain.mean() - hidden.mean();
     let line = Line::new("sites see 16, 1, 3, 10, 7 clusters", "ARI", 3).drawn(83).plain(plain).masked(hidden);
     report.lines.push(line.at_most(apart, settings.loose(0.01), "same: hardly below ten restarts a round"));

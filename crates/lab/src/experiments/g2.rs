@@ -6,12 +6,11 @@
 //! centre is nobody's nearest then. Ours keeps its place, far from the other, and the index is small; the paper's server takes both
 //! from the sites' centres by k-means++ in its first round, which ours never sees.
 
-use veilsum_cluster::method::{Choice, Clusters, Pick, Seeding, Stop};
-use veilsum_cluster::query::LocalSteps;
-use veilsum_cluster::{Algorithm, Centres, Outcome, Recipe, Rows, distance};
+use veilsum_cluster::method::{Clusters, Seeding};
+use veilsum_cluster::{Algorithm, Centres, Rows, distance};
 
 use super::data::Folder;
-use super::harness::{FEWEST_SITES, NO_RULE, each, from_totals, masked, plain, prepared};
+use super::harness::{NO_RULE, each, from_totals, masked_if_enough, methods, prepared, sweep};
 use super::{ExperimentError, Line, Report, Sample, Settings};
 use crate::gap::{gap_to_nearest, gap_to_nearest_standardised};
 use crate::synthetic::g2;
@@ -90,10 +89,7 @@ fn one(set: Set, settings: &Settings) -> Result<Found, ExperimentError> {
     };
     let domain = g2::domain(set.columns);
     let truth = g2::truth(set.columns)?;
-    let local = LocalSteps { most: 1000, epsilon: EPSILON };
-    let fcm = Algorithm::Fcm { m: 2.0, epsilon: EPSILON, max_rounds: 1000 };
-    let avg1 = Algorithm::FfcmAvg1 { m: 2.0, epsilon: EPSILON, max_rounds: 60, local, powers: false };
-    let avg2 = Algorithm::FfcmAvg2 { m: 2.0, epsilon: EPSILON, max_rounds: 60, local };
+    let [fcm, avg1, avg2] = methods(2.0, EPSILON, 60);
     // With m = 2 in so many columns local fuzzy c-means collapses from centres that are far from all rows; candidates that hold rows are not.
     let apart = |i: &usize| distance::squared(rows.row(*i), rows.row(0));
     let far = (1..rows.len()).max_by(|a, b| apart(a).total_cmp(&apart(b))).unwrap_or(0);
@@ -101,9 +97,7 @@ fn one(set: Set, settings: &Settings) -> Result<Found, ExperimentError> {
     let start = domain.centres_to_box(&first)?;
     let recipe = |algorithm: &Algorithm, max: u32| {
         let seeding = if max == 2 { Seeding::Given { centres: start.clone() } } else { from_totals(1) };
-        let choice = Choice { by: Pick::FuzzyDaviesBouldin, elbow: false };
-        let clusters = Clusters { min: 2, max };
-        Recipe { clusters, choice, stop: Stop::Sum, ..Recipe::plain(algorithm.clone(), 2, seeding) }
+        sweep(algorithm, Clusters { min: 2, max }, seeding)
     };
     let mut columns = vec![(prepared([&rows], &domain)?, &fcm)];
     for average in [&avg1, &avg2] {
@@ -114,12 +108,7 @@ fn one(set: Set, settings: &Settings) -> Result<Found, ExperimentError> {
     }
     let (mut at_two, mut swept) = (Vec::new(), Vec::new());
     for (sites, algorithm) in &columns {
-        let run = |max: u32| -> Result<Outcome, ExperimentError> {
-            match sites.len() {
-                ..FEWEST_SITES => plain(&recipe(algorithm, max), &domain, sites, None),
-                _ => masked(&recipe(algorithm, max), &domain, sites, None),
-            }
-        };
+        let run = |max: u32| masked_if_enough(&recipe(algorithm, max), &domain, sites);
         let outcome = run(2)?;
         let standardised = gap_to_nearest_standardised(&outcome.centres, &truth)?;
         let euclidean = gap_to_nearest(&outcome.centres, &truth)? / (set.columns as f64).sqrt();
@@ -138,15 +127,10 @@ fn one(set: Set, settings: &Settings) -> Result<Found, ExperimentError> {
 
 /// The gap of every average beside the pooled one: there is no paper's number for one set.
 fn two(sets: &[Set], found: &[Found], report: &mut Report) {
-    let clear = |set: &Set| set.sigma <= 50;
     for (column, name) in [(AVG1 + 2, "avg1"), (AVG2 + 2, "avg2")] {
-        let pairs: Vec<(f64, f64)> = sets
-            .iter()
-            .zip(found)
-            .filter(|(set, _)| clear(set))
-            .map(|(_, found)| (found.at_two[CENTRAL].index, found.at_two[column].index))
-            .collect();
-        let worst = pairs.iter().map(|(pooled, hidden)| (hidden / pooled - 1.0).abs()).fold(0.0, f64::max);
+        let clear = sets.iter().zip(found).filter(|(set, _)| set.sigma <= 50);
+        let off = |(_, Found { at_two, .. }): (_, &Found)| (at_two[column].index / at_two[CENTRAL].index - 1.0).abs();
+        let worst = clear.map(off).fold(0.0, f64::max);
         let line = Line::new("sigma up to 50", format!("{name}, 10 sites: index over the pooled one, off 1"), 4);
         report.lines.push(line.masked(worst).at_most(worst, 0.05, "sites of like rows find like centres"));
     }
@@ -254,15 +238,10 @@ fn quantiles(found: &[Found], report: &mut Report) {
                 "one centre of ours stays where all centres of the sites fall together, in {stay} sets; with pooled centres there it is \
                  {other:.4}"
             );
-            let line = match explains {
-                true => line.printed(item, printed, f64::INFINITY, &stayed),
-                false => line.printed(item, printed, tolerance, why),
-            };
-            report.lines.push(if collapsed {
-                line.holds(value > 10.0, "the largest index is a collapsed run's")
-            } else {
-                line
-            });
+            let (tolerance, why) = if explains { (f64::INFINITY, stayed.as_str()) } else { (tolerance, why) };
+            let line = line.printed(item, printed, tolerance, why);
+            let why = "the largest index is a collapsed run's";
+            report.lines.push(if collapsed { line.holds(value > 10.0, why) } else { line });
         }
     }
 }
@@ -291,10 +270,6 @@ fn figures(sets: &[Set], found: &[Found], report: &mut Report) {
     };
     let line = Line::new("sigma up to 80, avg2 over 10 sites", "ngap in 1,024 columns over that in 8", 2).drawn(33);
     let ratio = share(1024) / share(8);
-    report.lines.push(line.masked(ratio).near(
-        ratio,
-        1.0,
-        0.5,
-        "same: divided by the root of d the gap does not grow with d",
-    ));
+    let why = "same: divided by the root of d the gap does not grow with d";
+    report.lines.push(line.masked(ratio).near(ratio, 1.0, 0.5, why));
 }

@@ -1,10 +1,11 @@
 //! What the experiments share: runs over plain and masked sums, draws side by side, starts.
 
 use rayon::prelude::*;
-use veilsum_cluster::method::{Candidates, Seeding};
+use veilsum_cluster::method::{Candidates, Choice, Clusters, Pick, Seeding, Stop};
+use veilsum_cluster::query::LocalSteps;
 use veilsum_cluster::random::Stream;
 use veilsum_cluster::sampling::Sampling;
-use veilsum_cluster::{Centres, Domain, OutOfBox, Outcome, Prepared, Recipe, Rows, assign, pooled};
+use veilsum_cluster::{Algorithm, Centres, Domain, OutOfBox, Outcome, Prepared, Recipe, Rows, assign, pooled};
 
 use super::ExperimentError;
 
@@ -40,6 +41,18 @@ pub(super) fn masked(
         .map_err(|failure| ExperimentError::Masked(failure.to_string()))
 }
 
+/// A run through the masked protocol, or over plainly added sums where masking would hide nothing.
+pub(super) fn masked_if_enough(
+    recipe: &Recipe,
+    domain: &Domain,
+    sites: &[Prepared],
+) -> Result<Outcome, ExperimentError> {
+    match sites.len() {
+        ..FEWEST_SITES => plain(recipe, domain, sites, None),
+        _ => masked(recipe, domain, sites, None),
+    }
+}
+
 /// Rows in the units of `domain`, packed.
 pub(super) fn prepared<'a>(
     sites: impl IntoIterator<Item = &'a Rows>,
@@ -51,6 +64,27 @@ pub(super) fn prepared<'a>(
 /// First centres from totals, as the reproductions use them.
 pub(super) fn from_totals(seed: u64) -> Seeding {
     Seeding::Candidates(Candidates::usual(seed))
+}
+
+/// Fuzzy c-means and both averages, of at most so many rounds each.
+pub(super) fn methods(m: f64, epsilon: f64, max_rounds: u32) -> [Algorithm; 3] {
+    let local = LocalSteps { most: 1000, epsilon };
+    [
+        Algorithm::Fcm { m, epsilon, max_rounds: 1000 },
+        Algorithm::FfcmAvg1 { m, epsilon, max_rounds, local, powers: false },
+        Algorithm::FfcmAvg2 { m, epsilon, max_rounds, local },
+    ]
+}
+
+/// The framework paper's choice of K, by the smallest fuzzy Davies-Bouldin index.
+pub(super) fn sweep(algorithm: &Algorithm, clusters: Clusters, seeding: Seeding) -> Recipe {
+    let choice = Choice { by: Pick::FuzzyDaviesBouldin, elbow: false };
+    Recipe { clusters, choice, stop: Stop::Sum, ..Recipe::plain(algorithm.clone(), clusters.min, seeding) }
+}
+
+/// That index at a place of the curve.
+pub(super) fn index(outcome: &Outcome, at: usize) -> f64 {
+    outcome.curve.get(at).and_then(|point| point.indices.fuzzy_davies_bouldin).unwrap_or(f64::INFINITY)
 }
 
 /// Uniform centres in [0, 1)^d, the authors' start.

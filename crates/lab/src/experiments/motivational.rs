@@ -4,12 +4,11 @@
 //! The sites' corners follow a path; the paper's text names a diagonal pair for the second site, with which its own numbers
 //! do not come out.
 
-use veilsum_cluster::method::{Choice, Clusters, Pick, Seeding, Stop};
-use veilsum_cluster::query::LocalSteps;
+use veilsum_cluster::method::{Clusters, Seeding};
 use veilsum_cluster::{Algorithm, Centres, Outcome, Prepared, Recipe, kernel, synthetic, validity};
 
 use super::ffcm::around_gaussians;
-use super::harness::{NO_RULE, each, from_totals, masked, plain, prepared};
+use super::harness::{NO_RULE, each, from_totals, index, masked, methods, plain, prepared, sweep};
 use super::{ExperimentError, Line, Report, Sample, Settings};
 
 const EPSILON: f64 = 1e-3;
@@ -39,12 +38,8 @@ pub(super) fn run(settings: &Settings) -> Result<Report, ExperimentError> {
     );
     let seeds: Vec<u64> = (1..=if settings.quick { 2 } else { 10 }).collect();
     let runs = each(&seeds, |seed| one(*seed))?;
-    let curve = |of: &dyn Fn(&Draw) -> &Outcome, k: usize| -> Sample {
-        let value = |outcome: &Outcome| {
-            outcome.curve.get(k - 2).and_then(|point| point.indices.fuzzy_davies_bouldin).unwrap_or(f64::INFINITY)
-        };
-        runs.iter().map(|run| value(of(run))).collect()
-    };
+    let curve =
+        |of: &dyn Fn(&Draw) -> &Outcome, k: usize| -> Sample { runs.iter().map(|run| index(of(run), k - 2)).collect() };
     for k in 2..=8usize {
         let pooled = curve(&|run| &run.pooled, k);
         let together = curve(&|run| &run.together, k);
@@ -83,9 +78,9 @@ pub(super) fn run(settings: &Settings) -> Result<Report, ExperimentError> {
     report.lines.push(line.holds(five == seeds.len(), "same: the minimum is at 5 in every draw"));
     for (site, printed) in ALONE.into_iter().enumerate() {
         for (k, printed) in (2..=5usize).zip(printed) {
-            let index = curve(&|run| &run.alone[site], k);
-            let wide = settings.loose(3.0 * index.sd() + 0.002);
-            let line = Line::new(format!("site {} alone, K = {k}", site + 1), "index", 4).plain(index);
+            let found = curve(&|run| &run.alone[site], k);
+            let wide = settings.loose(3.0 * found.sd() + 0.002);
+            let line = Line::new(format!("site {} alone, K = {k}", site + 1), "index", 4).plain(found);
             report.lines.push(line.printed(103, printed, wide, ONE_DRAW));
         }
     }
@@ -114,34 +109,22 @@ struct Draw {
 
 fn one(seed: u64) -> Result<Draw, ExperimentError> {
     let example = synthetic::five_gaussians(seed);
-    let domain = around_gaussians()?;
+    let domain = around_gaussians();
     let sites = prepared(example.sites.iter().map(|site| &site.rows), &domain)?;
     let whole = prepared([&example.pooled()], &domain)?;
-    let sweep = |algorithm: &Algorithm, clusters: Clusters, seeding: Seeding, restarts: u32| {
-        let choice = Choice { by: Pick::FuzzyDaviesBouldin, elbow: false };
-        Recipe {
-            clusters,
-            choice,
-            restarts,
-            stop: Stop::Sum,
-            ..Recipe::plain(algorithm.clone(), clusters.min, seeding)
-        }
-    };
-    let local = LocalSteps { most: 1000, epsilon: EPSILON };
-    let fedfcm = Algorithm::FfcmAvg2 { m: 2.0, epsilon: EPSILON, max_rounds: 100, local };
-    let avg1 = Algorithm::FfcmAvg1 { m: 2.0, epsilon: EPSILON, max_rounds: 60, local, powers: false };
-    let fcm = Algorithm::Fcm { m: 2.0, epsilon: EPSILON, max_rounds: 1000 };
-    let together = masked(&sweep(&fedfcm, K, from_totals(seed), 1), &domain, &sites, None)?;
-    let pooled = plain(&sweep(&fcm, K, from_totals(seed), 1), &domain, &whole, None)?;
-    let averaging = sweep(&avg1, K, Seeding::Uniform { seed }, 1);
+    let [fcm, _, fedfcm] = methods(2.0, EPSILON, 100);
+    let [_, avg1, _] = methods(2.0, EPSILON, 60);
+    let together = masked(&sweep(&fedfcm, K, from_totals(seed)), &domain, &sites, None)?;
+    let pooled = plain(&sweep(&fcm, K, from_totals(seed)), &domain, &whole, None)?;
+    let averaging = sweep(&avg1, K, Seeding::Uniform { seed });
     let averaged = masked(&averaging, &domain, &sites, None)?;
     let averaged_plainly = plain(&averaging, &domain, &sites, None)?;
-    let two = masked(&sweep(&avg1, Clusters::exactly(2), Seeding::Uniform { seed }, 1), &domain, &sites, None)?;
+    let two = masked(&sweep(&avg1, Clusters::exactly(2), Seeding::Uniform { seed }), &domain, &sites, None)?;
     let at_sites = sites.iter().map(|site| index_of(site, &two.centres)).collect::<Result<Vec<_>, _>>()?;
     let alone = sites
         .iter()
         .map(|site| {
-            let recipe = sweep(&fcm, LOCAL_K, Seeding::Uniform { seed }, 5);
+            let recipe = Recipe { restarts: 5, ..sweep(&fcm, LOCAL_K, Seeding::Uniform { seed }) };
             plain(&recipe, &domain, std::slice::from_ref(site), None)
         })
         .collect::<Result<Vec<_>, _>>()?;
@@ -149,7 +132,7 @@ fn one(seed: u64) -> Result<Draw, ExperimentError> {
         let mut found = Vec::new();
         for start in 0..OTHERS {
             let seeding = Seeding::Uniform { seed: OTHERS * seed + start };
-            let curve = plain(&sweep(algorithm, Clusters { min: 6, ..K }, seeding, 1), &domain, sites, None)?.curve;
+            let curve = plain(&sweep(algorithm, Clusters { min: 6, ..K }, seeding), &domain, sites, None)?.curve;
             let usable = curve.iter().filter(|point| !point.collapsed);
             found.extend(usable.filter_map(|point| Some((point.k, point.indices.fuzzy_davies_bouldin?))));
         }

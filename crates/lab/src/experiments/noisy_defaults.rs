@@ -79,12 +79,8 @@ fn best(set: &Set, hard: bool) -> Result<f64, ExperimentError> {
             0 => Seeding::Uniform { seed: *seed },
             _ => Seeding::Candidates(Candidates::usual(*seed)),
         };
-        let (algorithm, validity) = if hard {
-            (Algorithm::Kmeans { epsilon: 0.0, max_rounds: 300 }, Validity::everything())
-        } else {
-            (Algorithm::Fcm { m: 2.0, epsilon: 1e-5, max_rounds: 300 }, Validity::basic())
-        };
-        let recipe = Recipe { validity, ..Recipe::plain(algorithm, set.k, seeding) };
+        let (epsilon, validity) = if hard { (0.0, Validity::everything()) } else { (1e-5, Validity::basic()) };
+        let recipe = Recipe { validity, ..Recipe::plain(algorithm(hard, epsilon, 300), set.k, seeding) };
         // A start whose clusters run empty is no best one.
         Ok(plain(&recipe, &set.domain, &whole, None).map_or(f64::INFINITY, |outcome| outcome.objective))
     })?;
@@ -144,13 +140,8 @@ pub(super) fn run(settings: &Settings) -> Result<Report, ExperimentError> {
             let says = if useful { "useful" } else { "plan check: not useful" };
             let line = Line::new(format!("{method}, {}, K = {}, {} rows", set.name, set.k, set.rows.len()), says, 4);
             let median = ratios.quantile(0.5);
-            let line = line.plain(median).masked(ratios.max());
-            report.lines.push(
-                line.holds(
-                    median <= NEAR || !useful,
-                    "within 5 % of the best, or plan check says that it is not useful",
-                ),
-            );
+            let why = "within 5 % of the best, or plan check says that it is not useful";
+            report.lines.push(line.plain(median).masked(ratios.max()).holds(median <= NEAR || !useful, why));
         }
     }
     Ok(report)

@@ -1,82 +1,6 @@
-//! The experiments of the five papers, one by one, and what came of each: the source of the table in `COMPARE.md`.
+//! What came of the experiments of the five papers, line by line, as the file of results keeps it.
 
 use super::{Report, Sample, Verdict};
-
-/// A table, figure or setting of a paper.
-#[derive(Debug, Clone, Copy)]
-pub struct Item {
-    /// Its number in the table of the papers.
-    pub number: u16,
-    /// Where it stands.
-    pub place: &'static str,
-    /// The experiment that answers it.
-    pub experiment: &'static str,
-    /// Which data of it are not to be had, and what stands in; empty where all are.
-    pub absent: &'static str,
-}
-
-const fn item(number: u16, place: &'static str, experiment: &'static str) -> Item {
-    Item { number, place, experiment, absent: "" }
-}
-
-const fn partly(number: u16, place: &'static str, experiment: &'static str, absent: &'static str) -> Item {
-    Item { number, place, experiment, absent }
-}
-
-const SETS: &str = "70 of the 100 G2 files are not to be had and are generated";
-
-/// All of them, paper by paper.
-pub const ITEMS: [Item; 49] = [
-    item(21, "FFCM case 1, balanced", "ffcm"),
-    item(20, "FFCM Figure 1: a hidden cluster", "ffcm"),
-    item(22, "FFCM Table 2, central", "ffcm"),
-    item(23, "FFCM Table 2, avg1", "ffcm"),
-    item(24, "FFCM Table 2, avg2", "ffcm"),
-    item(25, "FFCM Table 3, avg2", "ffcm"),
-    item(26, "FFCM Table 3, avg1: gap", "ffcm"),
-    item(27, "FFCM Table 3, the rest", "ffcm"),
-    item(31, "FFCM Table 4, central", "ffcm"),
-    item(29, "FFCM Table 4, avg1: gap", "ffcm"),
-    item(30, "FFCM Table 4, avg1: WSSE, OSSE", "ffcm"),
-    item(28, "FFCM Table 4, avg2", "ffcm"),
-    partly(32, "FFCM Table 5 (case 4)", "g2", SETS),
-    partly(33, "FFCM Figure 4", "g2", SETS),
-    item(101, "Framework Table 1, FedFCM", "motivational"),
-    item(102, "Framework Table 1, central", "motivational"),
-    item(103, "Framework Table 1, sites alone", "motivational"),
-    item(105, "Framework Table 2", "motivational"),
-    partly(106, "Framework Table 3, central and FedFCM", "g2", SETS),
-    partly(107, "Framework Table 3, averaging", "g2", SETS),
-    partly(108, "Framework Table 4", "g2", SETS),
-    partly(109, "Framework Table 5", "g2", SETS),
-    partly(110, "Framework Table 6", "g2", SETS),
-    partly(111, "Framework Table 7", "g2", SETS),
-    partly(112, "Framework Figures 2, 3", "g2", SETS),
-    partly(113, "Framework Figure 4", "g2", SETS),
-    item(115, "Framework: bank data", "bank"),
-    item(117, "Framework Figure 5: K by elbow", "bank"),
-    item(118, "Framework Figure 6", "bank"),
-    item(119, "Framework Figure 7", "bank"),
-    item(120, "Framework: rich rows and centres", "bank"),
-    item(57, "Bárcena Table 1, all sites, xclara", "federated-fcm"),
-    item(58, "Bárcena Table 1, all sites, the rest", "federated-fcm"),
-    item(59, "Bárcena Table 1, some sites: ARI", "federated-fcm"),
-    item(60, "Bárcena Table 1, some sites: Frobenius", "federated-fcm"),
-    item(61, "Bárcena Figure 1a", "federated-fcm"),
-    item(62, "Bárcena Figure 1b", "federated-fcm"),
-    item(67, "FFCF: similarity, least number", "ffcf"),
-    item(71, "FFCF Table 1, WSSE", "ffcf"),
-    item(72, "FFCF Table 1, OSSE", "ffcf"),
-    item(73, "FFCF Figure 1", "ffcf"),
-    item(74, "FFCF: rounds", "ffcf"),
-    item(79, "FKM Figure 1", "fkm"),
-    item(80, "FKM Figure 2: 200 rows a cluster", "fkm"),
-    item(81, "FKM Figures 3a to 3c", "fkm"),
-    item(82, "FKM Figures 3d to 3f: by round", "fkm"),
-    item(83, "FKM Figure 4: varying clusters", "fkm"),
-    partly(84, "FKM Figure 5: FEMNIST", "fkm", "The images are not to be had: signs of ten hands are generated"),
-    item(85, "FKM: central and one-shot", "fkm"),
-];
 
 /// What one line of a report came to, as the file of results keeps it.
 #[derive(Debug, Clone, PartialEq)]
@@ -127,7 +51,8 @@ pub fn rows(report: &Report) -> Vec<Row> {
     answered.map(row).collect()
 }
 
-const HEAD: &str = "item\tsetting\tmeasure\tprinted\tplain\tmasked\tanswer";
+/// The first line of the file of results.
+pub const HEAD: &str = "item\tsetting\tmeasure\tprinted\tplain\tmasked\tanswer";
 
 /// The file of results: a line of names, and a line for each row, with tabs between.
 pub fn written(rows: &[Row]) -> String {
@@ -140,127 +65,7 @@ pub fn written(rows: &[Row]) -> String {
     format!("{HEAD}\n{}", rows.iter().map(line).collect::<String>())
 }
 
-/// The rows of such a file; `None` where it is none.
-pub fn read(text: &str) -> Option<Vec<Row>> {
-    let mut lines = text.lines();
-    lines.next().filter(|head| *head == HEAD)?;
-    let row = |line: &str| {
-        let cells: Vec<&str> = line.split('\t').collect();
-        let [item, setting, measure, printed, plain, masked, answer] = cells[..] else { return None };
-        Some(Row {
-            item: item.parse().ok()?,
-            setting: setting.into(),
-            measure: measure.into(),
-            printed: printed.into(),
-            plain: plain.parse().ok(),
-            masked: masked.parse().ok(),
-            answer: answer.into(),
-        })
-    };
-    lines.map(row).collect()
-}
-
-/// The table of a document: a row for every item, but for those of which all is as printed.
-pub fn table(rows: &[Row]) -> String {
-    let mut text = "| experiment | outcome |\n|---|---|\n".to_owned();
-    let (mut absent, mut whole): (Vec<&str>, Vec<String>) = (Vec::new(), Vec::new());
-    for item in ITEMS {
-        let own: Vec<&Row> = rows.iter().filter(|row| row.item == item.number).collect();
-        let mut place = item.place.to_owned();
-        if !item.absent.is_empty() {
-            let at = absent.iter().position(|known| *known == item.absent).unwrap_or(absent.len());
-            if at == absent.len() {
-                absent.push(item.absent);
-            }
-            place += &format!(" ({})", at + 1);
-        }
-        let as_printed = |row: &&Row| row.answer == "same" || row.printed == "drawn" && holds(row);
-        if !own.is_empty() && own.iter().all(as_printed) {
-            whole.push(place);
-        } else {
-            text += &format!("| {place} | {} |\n", outcome(&own));
-        }
-    }
-    text += &format!("\nAll numbers same, all claims hold: {}.\n", whole.join("; "));
-    for (at, what) in absent.iter().enumerate() {
-        text += &format!("\n({}) {what}.\n", at + 1);
-    }
-    text
-}
-
-/// How an answer goes on if a number is farther away than its reason explains, and how it begins if something is not so.
-const BEYOND: &str = ", which is more than ";
-const NOT: &str = "does not hold";
-
-/// Whether a claim holds.
-fn holds(row: &Row) -> bool {
-    !row.answer.starts_with(NOT) && !row.answer.is_empty()
-}
-
-/// What all lines of an item come to.
-fn outcome(rows: &[&Row]) -> String {
-    let (drawn, printed): (Vec<&Row>, Vec<&Row>) = rows.iter().partition(|row| row.printed == "drawn");
-    let mut said = Vec::new();
-    if !printed.is_empty() {
-        let same = printed.iter().filter(|row| row.answer == "same").count();
-        let mut text = format!("{same} of {} same", printed.len());
-        if let Some((row, found)) = farthest(&printed) {
-            let because = row.answer.split_once("because ").or_else(|| row.answer.split_once(": "));
-            let because = because.map_or("", |(_, because)| because);
-            let because = because.split_once(BEYOND).map_or(because, |(because, _)| because);
-            text += &format!("; farthest {found} for {}: {because}", row.printed);
-        }
-        let beyond = printed.iter().filter(|row| row.answer.contains(BEYOND) || row.answer.starts_with(NOT)).count();
-        if beyond > 0 {
-            text += &format!("; {beyond} further off");
-        }
-        said.push(text);
-    }
-    if !drawn.is_empty() {
-        let hold = drawn.iter().filter(|row| holds(row)).count();
-        said.push(format!("{hold} of {} claims hold", drawn.len()));
-    }
-    said.join("; ")
-}
-
-/// Of the numbers that differ the one that does so by the largest part of itself, with what was found, to as many digits.
-fn farthest<'r>(rows: &[&'r Row]) -> Option<(&'r Row, String)> {
-    let part = |row: &&&Row| {
-        let (found, printed) = (row.masked.or(row.plain)?, row.printed.parse::<f64>().ok()?);
-        Some((found - printed).abs() / printed.abs().max(0.01))
-    };
-    let off = rows.iter().filter(|row| row.answer != "same");
-    let most = off.max_by(|a, b| part(a).unwrap_or(0.0).total_cmp(&part(b).unwrap_or(0.0)))?;
-    let decimals = most.printed.split_once('.').map_or(0, |(_, decimals)| decimals.len());
-    let found = most.masked.or(most.plain)?;
-    Some((most, format!("{found:.decimals$}").replace("0.", ".").replace("-0.", "-.")))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::super::Line;
-    use super::*;
-
-    #[test]
-    fn results_are_written_read_and_summed_up() {
-        let mut report = Report::new("t", "T");
-        report.lines.push(Line::new("a", "ours", 2).masked(1.0));
-        report.lines.push(Line::new("a", "b", 2).plain(0.3).masked(0.31).printed(24, ".31", 0.0, ""));
-        report.lines.push(Line::new("c", "d", 2).masked(0.35).printed(24, ".31", 0.1, "it rains"));
-        report.lines.push(Line::new("e", "f", 2).masked(1.0).drawn(24).holds(true, "same: it is so; of course"));
-        let rows = rows(&report);
-        assert_eq!(read(&written(&rows)).as_deref(), Some(&rows[..]));
-        assert_eq!(read("no such file"), None);
-        let table = table(&rows);
-        let own = "| FFCM Table 2, avg2 | 1 of 2 same; farthest .35 for .31: it rains; 1 of 1 claims hold |";
-        assert!(table.contains(own), "{table}");
-    }
-
-    #[test]
-    fn every_item_stands_once_and_names_an_experiment() {
-        for (at, item) in ITEMS.iter().enumerate() {
-            assert!(super::super::find(item.experiment).is_some(), "{}", item.place);
-            assert!(ITEMS[..at].iter().all(|other| other.number != item.number), "{}", item.place);
-        }
-    }
-}
+/// How an answer goes on if a number is farther away than its reason explains.
+pub const BEYOND: &str = ", which is more than ";
+/// How it begins if something is not so.
+pub const NOT: &str = "does not hold";

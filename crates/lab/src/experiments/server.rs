@@ -35,14 +35,11 @@ pub(super) fn fkm(sites: &[Rows], k: usize, rounds: u32, starts: u32, seed: u64)
 /// end in a bad minimum; here it has ten starts, whose best is where their published runs end.
 pub(super) fn ffcf_authors(sites: &[Rows], k: usize) -> Result<Centres, ExperimentError> {
     let params = FeatureParams { min: 5, max: 100, tau: 1.0, m: 2.0 };
-    let (features, _) = ffcf::collected(sites, &params, Rules::Authors);
-    let centres: Vec<Vec<f64>> = features.iter().map(|feature| feature.centre()).collect();
-    let weights: Vec<f64> = features.iter().map(|feature| feature.m).collect();
-    let mut stream = Stream::new(1, LABEL);
-    Ok(wfcm::best_of(&Centres::from_rows(&centres)?, &weights, k, params.m, &mut stream).centres)
+    let (points, weights) = ffcf::weighted_points(&ffcf::collected(sites, &params, Rules::Authors))?;
+    Ok(wfcm::best_of(&points, &weights, k, params.m, &mut Stream::new(1, LABEL)).centres)
 }
 
 /// FFCF with mass-conserving feature vectors, merged at the server until nothing is similar.
 pub(super) fn ffcf_conserving(sites: &[Rows], k: usize, params: FeatureParams) -> Result<Centres, ExperimentError> {
-    Ok(ffcf::ffcf(sites, k, params.m, &params, &mut Stream::new(1, LABEL))?.centres)
+    Ok(ffcf::ffcf(sites, k, params.m, &params, &mut Stream::new(1, LABEL))?)
 }

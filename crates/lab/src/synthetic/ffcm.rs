@@ -21,7 +21,7 @@ const WIDE_BOX: (f64, f64) = (-14.0, 24.0);
 /// Case 1, experiment 1: three sites that each hold 333 rows of three clusters on a diagonal.
 pub fn balanced(seed: u64) -> Example {
     let mut stream = Stream::new(seed, b"veilsum ffcm case one v1");
-    let sites = (0..3).map(|_| diagonal(&mut stream, &[333, 333, 333])).collect();
+    let sites = (0..3).map(|_| site(&mut stream, &CASE_1, CASE_1_SIGMA, &CASE_1_BOX, 0, &[333, 333, 333])).collect();
     Example { sites, truth: Centres::known(CASE_1.to_vec()) }
 }
 
@@ -29,15 +29,23 @@ pub fn balanced(seed: u64) -> Example {
 /// two.
 pub fn skewed(seed: u64) -> Example {
     let mut stream = Stream::new(seed, b"veilsum ffcm skewed   v1");
-    let both = diagonal(&mut stream, &[333, 333, 333]);
-    let third = diagonal(&mut stream, &[500, 500]);
+    let both = site(&mut stream, &CASE_1, CASE_1_SIGMA, &CASE_1_BOX, 0, &[333, 333, 333]);
+    let third = site(&mut stream, &CASE_1, CASE_1_SIGMA, &CASE_1_BOX, 0, &[500, 500]);
     Example { sites: vec![both.clone(), both, third], truth: Centres::known(CASE_1.to_vec()) }
 }
 
-fn diagonal(stream: &mut Stream, counts: &[usize]) -> Site {
-    let mut draft = Draft::new(&CASE_1_BOX);
-    for (label, count) in counts.iter().enumerate() {
-        draft.gaussian(stream, label, CASE_1[label], CASE_1_SIGMA, *count);
+/// A site with so many rows around each mean from the `first` on.
+fn site(
+    stream: &mut Stream,
+    means: &[[f64; 2]],
+    sigma: f64,
+    bounds: &(f64, f64),
+    first: usize,
+    counts: &[usize],
+) -> Site {
+    let mut draft = Draft::new(bounds);
+    for (label, count) in (first..).zip(counts) {
+        draft.gaussian(stream, label, means[label], sigma, *count);
     }
     draft.site()
 }
@@ -45,27 +53,16 @@ fn diagonal(stream: &mut Stream, counts: &[usize]) -> Site {
 /// Case 2: two sites of 1,000 rows of three clusters with opposite shares; made for m = 1.1.
 pub fn opposite(seed: u64) -> Example {
     let mut stream = Stream::new(seed, b"veilsum ffcm case two v1");
-    let site = |counts: &[usize; 3]| {
-        let mut draft = Draft::new(&WIDE_BOX);
-        for (label, count) in counts.iter().enumerate() {
-            draft.gaussian(&mut stream, label, CASE_2[label], CASE_2_SIGMA, *count);
-        }
-        draft.site()
-    };
-    Example { sites: CASE_2_SIZES.iter().map(site).collect(), truth: Centres::known(CASE_2.to_vec()) }
+    let of = |counts: &[usize; 3]| site(&mut stream, &CASE_2, CASE_2_SIGMA, &WIDE_BOX, 0, counts);
+    Example { sites: CASE_2_SIZES.iter().map(of).collect(), truth: Centres::known(CASE_2.to_vec()) }
 }
 
 /// Case 3: three sites along the corners of a square; site i holds `sizes[i]` rows, one half of corner i and the other of
 /// corner i + 1 (an odd row goes to the second). Sigma is 1.
 pub fn square(sizes: [usize; 3], seed: u64) -> Example {
     let mut stream = Stream::new(seed, b"veilsum ffcm case 3   v1");
-    let site = |(first, size): (usize, usize)| {
-        let mut draft = Draft::new(&WIDE_BOX);
-        draft.gaussian(&mut stream, first, CASE_3[first], 1.0, size / 2);
-        draft.gaussian(&mut stream, first + 1, CASE_3[first + 1], 1.0, size - size / 2);
-        draft.site()
-    };
-    Example { sites: sizes.into_iter().enumerate().map(site).collect(), truth: Centres::known(CASE_3.to_vec()) }
+    let of = |(first, n): (usize, usize)| site(&mut stream, &CASE_3, 1.0, &WIDE_BOX, first, &[n / 2, n - n / 2]);
+    Example { sites: sizes.into_iter().enumerate().map(of).collect(), truth: Centres::known(CASE_3.to_vec()) }
 }
 
 /// A public box of case 1, original units (the paper does not scale).
