@@ -110,7 +110,7 @@ fn key(site: usize, draw: &[u64]) -> Key {
 struct Release {
     form: SumBounds,
     layout: Layout,
-    /// By block the standard deviation of the honest sites' noise, working units.
+    /// The standard deviation of the honest sites' noise in every entry of the total, working units.
     deviations: Vec<f64>,
 }
 
@@ -141,14 +141,9 @@ impl Release {
         let layout = asked.layout(domain, &form)?;
         let priced = layout.noise.context("a total without noise")?;
         let deviation = priced.deviation as f64 * (HONEST as f64).sqrt();
-        let deviations = layout.blocks.iter().map(|b| deviation * b.scale.unit()).collect();
+        let of = |b: &ScaledBlock| std::iter::repeat_n(deviation * b.scale.unit(), b.block.len);
+        let deviations = layout.blocks.iter().flat_map(of).collect();
         Ok(Release { form, layout, deviations })
-    }
-
-    /// The standard deviation of every entry of the total.
-    fn deviations(&self) -> Vec<f64> {
-        let of = |(b, deviation): (&ScaledBlock, &f64)| std::iter::repeat_n(*deviation, b.block.len);
-        self.layout.blocks.iter().zip(&self.deviations).flat_map(of).collect()
     }
 
     /// What the account is charged.
@@ -188,8 +183,7 @@ impl<'a> Ratio<'a> {
         let [a, b] = [without, with].map(|of| of.added(asked, &[&exact; HONEST], &[]));
         let (a, b) = (a?, b?);
         let release = Release::new(asked, &without.domain, Some(rho), unit)?;
-        let deviations = release.deviations();
-        let along: Vec<f64> = a.iter().zip(&b).zip(&deviations).map(|((a, b), s)| (b - a) / (s * s)).collect();
+        let along: Vec<f64> = a.iter().zip(&b).zip(&release.deviations).map(|((a, b), s)| (b - a) / (s * s)).collect();
         let shift = a.iter().zip(&b).zip(&along).map(|((a, b), v)| (b - a) * v).sum();
         Ok(Ratio { asked, release, without: a, along, shift })
     }

@@ -4,6 +4,7 @@
 use anyhow::{Context as _, Result};
 use veilsum_cluster::{Query, random::Stream};
 use veilsum_proto::Rule;
+use veilsum_testkit::kit::Kit;
 
 use crate::{
     account::{self, Honest},
@@ -87,7 +88,7 @@ pub fn run(recording: &Recording, seed: u64) -> Result<Found> {
     }
 
     let field = std::rc::Rc::new(Field::new(seed, 3, 10)?);
-    let mut hub = lying_hub::single(3, field.max_rows, seed, field.answers());
+    let mut hub = lying_hub::hub(Kit::new(3, |terms| terms.max_rows = field.max_rows), seed, field.answers());
     let refused = lying_hub::strangers(&mut hub, 0, SYBILS)?;
     let joined = Rate { hit: u64::from(refused.is_none()), of: 1 };
     measures.push(Measure::rates("directories of strangers that a site takes", Rate { hit: 1, of: 1 }, joined, 0.0));

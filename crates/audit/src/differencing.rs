@@ -5,25 +5,22 @@
 //! answer. Between two rosters nothing is refused, because a federation has to live: what one of two totals with noise is less the other
 //! is the site's sums up to the noise of both.
 
-use std::{
-    collections::{BTreeMap, BTreeSet},
-    rc::Rc,
-};
+use std::{collections::BTreeSet, rc::Rc};
 
 use anyhow::{Result, anyhow, ensure};
 use veilsum_cluster::random::Stream;
+use veilsum_node::question::Question;
 use veilsum_proto::{
     Rule,
     plan::{Sites, Terms},
-    suite::Hash,
 };
 use veilsum_testkit::federation::Kit;
 
 use crate::{
     account::{Honest, sums},
     finding::{Attack, Context, Found, Limit, Measure, Rate, listed},
-    inconsistency::{Field, about},
-    lying_hub::{self, Deck, Hub, SLOTS, Sent, asked, question, survivors, told},
+    inconsistency::{Field, Session, about},
+    lying_hub::{survivors, told},
     scene::CLUMPS,
 };
 
@@ -88,56 +85,36 @@ fn run(&Context { seed, .. }: &Context) -> Result<Found> {
     Ok(Found::new(measures, details))
 }
 
-/// A coordinator, its sites and where it is with them.
-struct SiteSession {
-    hub: Hub,
-    deck: Deck,
-    field: Rc<Field>,
-    previous: Hash,
-    slot: u16,
+/// A coordinator and its sites.
+fn session(seed: u64, over: Sites) -> Result<Session> {
+    let field = Rc::new(Field::new(seed, SITES, ROWS)?);
+    let terms = |terms: &mut Terms| (terms.max_rows, terms.sites) = (field.max_rows, over);
+    Ok(Session::new(Kit::new(SITES, terms), seed, &field))
 }
 
-impl SiteSession {
-    fn new(seed: u64, over: Sites) -> Result<SiteSession> {
-        let field = Rc::new(Field::new(seed, SITES, ROWS)?);
-        let terms = |terms: &mut Terms| (terms.max_rows, terms.sites) = (field.max_rows, over);
-        let mut hub = lying_hub::hub(Kit::new(SITES, terms), seed, field.answers());
-        let deck = hub.deck(0, SLOTS, &everybody());
-        Ok(SiteSession { hub, deck, field, previous: Hash::default(), slot: 0 })
-    }
+/// Another question each time.
+fn another(talk: &Session) -> Result<Question> {
+    about(CLUMPS.map(|[x, y]| [x + 0.1 * f64::from(talk.slot), y]))
+}
 
-    /// Another question each time.
-    fn question(&self, cohort: &[u16]) -> Result<(Hash, Vec<u8>)> {
-        let q = about(CLUMPS.map(|[x, y]| [x + 0.1 * f64::from(self.slot), y]))?;
-        let words = self.field.layout(&q)?.words();
-        Ok(question(&self.hub, &self.deck, self.slot, cohort, self.previous, words, &q.to_bytes()))
+/// A whole round in which no site refuses.
+fn honest(talk: &mut Session, cohort: &[u16]) -> Result<()> {
+    let (context, inputs) = talk.asked(cohort, &another(talk)?)?;
+    for site in cohort {
+        let told = survivors(&mut talk.hub, *site, &context, cohort, &inputs)?;
+        told.map_err(|rule| anyhow!("honest survivors are refused under {rule}"))?;
     }
+    talk.over(context);
+    Ok(())
+}
 
-    /// A whole round in which no site refuses.
-    fn honest(&mut self, cohort: &[u16]) -> Result<()> {
-        let (context, inputs) = self.inputs(cohort)?;
-        for site in cohort {
-            let told = survivors(&mut self.hub, *site, &context, cohort, &inputs)?;
-            told.map_err(|rule| anyhow!("honest survivors are refused under {rule}"))?;
-        }
-        (self.previous, self.slot) = (context, self.slot + 1);
-        Ok(())
+/// What these sites say to a question over `cohort`.
+fn ask(talk: &mut Session, cohort: &[u16], all: &mut Answered) -> Result<()> {
+    let (_, frame) = talk.question(cohort, &another(talk)?)?;
+    for site in cohort {
+        all.add(told(&mut talk.hub, *site, &frame)?);
     }
-
-    fn inputs(&mut self, cohort: &[u16]) -> Result<(Hash, BTreeMap<u16, Sent>)> {
-        let (context, frame) = self.question(cohort)?;
-        Ok((context, asked(&mut self.hub, cohort, &frame)?))
-    }
-
-    /// What these sites say to a question over `cohort`.
-    fn ask(&mut self, cohort: &[u16], all: &mut Answered) -> Result<()> {
-        let (_, frame) = self.question(cohort)?;
-        for site in cohort {
-            let told = told(&mut self.hub, *site, &frame)?;
-            all.add(told);
-        }
-        Ok(())
-    }
+    Ok(())
 }
 
 fn everybody() -> Vec<u16> {
@@ -148,14 +125,14 @@ fn everybody() -> Vec<u16> {
 fn lost(seed: u64, over: Sites) -> Result<Answered> {
     let (all, mut answered) = (everybody(), Answered::default());
     let fewer = &all[..SITES - 1];
-    let mut talk = SiteSession::new(seed, over)?;
-    talk.honest(&all)?;
+    let mut talk = session(seed, over)?;
+    honest(&mut talk, &all)?;
     // It is gone before the question;
-    talk.ask(fewer, &mut answered)?;
+    ask(&mut talk, fewer, &mut answered)?;
     // or between its question and the survivors.
-    let mut talk = SiteSession::new(seed, over)?;
-    talk.honest(&all)?;
-    let (context, inputs) = talk.inputs(&all)?;
+    let mut talk = session(seed, over)?;
+    honest(&mut talk, &all)?;
+    let (context, inputs) = talk.asked(&all, &another(&talk)?)?;
     for site in fewer {
         answered.add(survivors(&mut talk.hub, *site, &context, fewer, &inputs)?);
     }
@@ -165,12 +142,12 @@ fn lost(seed: u64, over: Sites) -> Result<Answered> {
 /// A cohort with a site that missed a round; `anew`, none of the sites knows that it did.
 fn returned(seed: u64, anew: bool) -> Result<Answered> {
     let (all, mut answered) = (everybody(), Answered::default());
-    let mut talk = SiteSession::new(seed, Sites::Any)?;
+    let mut talk = session(seed, Sites::Any)?;
     if !anew {
-        talk.honest(&all)?;
-        talk.honest(&all[..SITES - 1])?;
+        honest(&mut talk, &all)?;
+        honest(&mut talk, &all[..SITES - 1])?;
     }
-    talk.ask(&all, &mut answered)?;
+    ask(&mut talk, &all, &mut answered)?;
     Ok(answered)
 }
 

@@ -12,8 +12,8 @@ use veilsum_proto::{message::Kind, suite::Hash, vectors_api as core};
 
 use crate::{
     finding::{Attack, Context, Found, Limit, Measure, Rate},
-    inconsistency::{EXACT, Field, GARBAGE, about, apart},
-    lying_hub::{self, Deck, Hub, SLOTS, Sent, asked, question, survivors},
+    inconsistency::{EXACT, Field, GARBAGE, Session, about, apart},
+    lying_hub::{Hub, Sent, survivors},
     scene::CLUMPS,
     textbook::Textbook,
 };
@@ -42,6 +42,7 @@ fn moved(shift: f64) -> Result<Question> {
 }
 
 /// What the liar has of the target's input after one round.
+#[derive(Default)]
 struct Loot {
     shares: Vec<(u16, [u8; 32])>,
     seeds: Vec<(u16, [u8; 32])>,
@@ -67,7 +68,7 @@ fn lie(hub: &mut Hub, context: &Hash, inputs: &BTreeMap<u16, Sent>, alive: u16) 
     let everybody: Vec<u16> = (0..SITES).collect();
     let others: Vec<u16> = (1..SITES).collect();
     let honest = 1..SITES - COLLUDERS;
-    let (mut loot, mut both) = (Loot { shares: Vec::new(), seeds: Vec::new() }, 0);
+    let (mut loot, mut both) = (Loot::default(), 0);
     let mut take = |site: u16, sent: &Sent| match sent.kind {
         Kind::Unmask => loot.shares.push((site, sent.shares()[usize::from(TARGET)])),
         Kind::ConsistencyCheck => loot.seeds.extend(sent.seeds().iter().map(|(_, seed)| (site, *seed))),
@@ -105,7 +106,6 @@ fn run(&Context { seed, quick, .. }: &Context) -> Result<Found> {
     let field = Rc::new(Field::new(seed, usize::from(SITES), ROWS)?);
     let everybody: Vec<u16> = (0..SITES).collect();
     let q = moved(0.0)?;
-    let layout = field.layout(&q)?;
     let plain = field.words(TARGET, &q)?;
     let error = |words: &[u64]| apart(words, &plain, 0..plain.len());
 
@@ -117,40 +117,32 @@ fn run(&Context { seed, quick, .. }: &Context) -> Result<Found> {
     let control_reuse = error(&book.opened(TARGET, 0, &sent, [&everybody[1..], &everybody[1..]])?);
 
     let (mut least, mut both) = (f64::INFINITY, Rate::default());
-    let fresh = || {
-        let mut hub = lying_hub::single(usize::from(SITES), field.max_rows, seed, field.answers());
-        let deck = hub.deck(0, SLOTS, &everybody);
-        (hub, deck)
-    };
-    let ask = |hub: &mut Hub, deck: &Deck, slot: u16, previous: Hash, q: &Question| -> Result<_> {
-        let (context, frame) = question(hub, deck, slot, &everybody, previous, layout.words(), &q.to_bytes());
-        Ok((context, asked(hub, &everybody, &frame)?))
-    };
-    let threshold = fresh().1.threshold;
+    let fresh = || Session::over_any(seed, &field);
+    let threshold = fresh().deck.threshold;
     let honest = SITES - COLLUDERS - 1;
     let needed = threshold as u16 - COLLUDERS;
     let splits = if quick { vec![needed] } else { vec![0, needed - 1, needed, honest] };
     for alive in splits {
-        let (mut hub, deck) = fresh();
-        let (context, inputs) = ask(&mut hub, &deck, 0, Hash::default(), &q)?;
-        let (loot, gave) = lie(&mut hub, &context, &inputs, alive)?;
+        let mut session = fresh();
+        let (context, inputs) = session.asked(&everybody, &q)?;
+        let (loot, gave) = lie(&mut session.hub, &context, &inputs, alive)?;
         (both.hit, both.of) = (both.hit + gave, both.of + u64::from(honest));
         least = least.min(error(&loot.apply(&context, &inputs[&TARGET].words(), threshold)));
     }
 
     // Round 0 is opened honestly; in round 1 the target is gone, and its seeds of that round are given away.
-    let (mut hub, deck) = fresh();
-    let (first, inputs) = ask(&mut hub, &deck, 0, Hash::default(), &q)?;
-    let mut loot = Loot { shares: Vec::new(), seeds: Vec::new() };
+    let mut session = fresh();
+    let (first, inputs) = session.asked(&everybody, &q)?;
+    let mut loot = Loot::default();
+    let refused = |rule| anyhow!("refused: {rule}");
     for site in &everybody {
-        let sent =
-            survivors(&mut hub, *site, &first, &everybody, &inputs)?.map_err(|rule| anyhow!("refused: {rule}"))?;
+        let sent = survivors(&mut session.hub, *site, &first, &everybody, &inputs)?.map_err(refused)?;
         loot.shares.push((*site, sent.shares()[usize::from(TARGET)]));
     }
-    let (second, next) = ask(&mut hub, &deck, 1, first, &moved(0.01)?)?;
+    session.over(first);
+    let (second, next) = session.asked(&everybody, &moved(0.01)?)?;
     for site in &everybody[1..] {
-        let sent =
-            survivors(&mut hub, *site, &second, &everybody[1..], &next)?.map_err(|rule| anyhow!("refused: {rule}"))?;
+        let sent = survivors(&mut session.hub, *site, &second, &everybody[1..], &next)?.map_err(refused)?;
         loot.seeds.extend(sent.seeds().iter().map(|(_, seed)| (*site, *seed)));
     }
     let reuse = error(&loot.apply(&first, &inputs[&TARGET].words(), threshold));

@@ -2,16 +2,17 @@
 //! is the one site's sums (Pasquini et al., CCS 2022). In a second attack one site is asked twice under one mask, which
 //! cancels in the difference.
 
-use std::collections::BTreeMap;
+use std::{collections::BTreeMap, rc::Rc};
 
 use anyhow::Result;
 use veilsum_cluster::{Batch, Centres, Prepared, Query};
 use veilsum_node::question::{Layout, Question, SumBounds, Terms, contribute};
 use veilsum_proto::{Rule, fixed, suite::Hash};
+use veilsum_testkit::{kit::Kit, wire::Ask};
 
 use crate::{
     finding::{Attack, Context, Found, Limit, Measure, Rate},
-    lying_hub::{self, Answer, Hub, SLOTS, question, survivors, told},
+    lying_hub::{self, Answer, Deck, Hub, SLOTS, Sent, survivors, told},
     scene::{CLUMPS, FUZZIFIER, Scene},
     textbook::Textbook,
     view::{prepared, read_as_plain, unbounded},
@@ -82,12 +83,65 @@ impl Field {
     }
 
     /// Answers of real sites from these rows.
-    pub fn answers(self: &std::rc::Rc<Self>) -> Answer {
+    pub fn answers(self: &Rc<Self>) -> Answer {
         let field = self.clone();
         Box::new(move |site, asked| {
             let question = Question::from_bytes(&asked.query);
             question.ok().and_then(|q| field.words(site, &q).ok()).unwrap_or_else(|| vec![0; asked.words])
         })
+    }
+}
+
+/// A coordinator in conversation with the sites of a field, and where it is with them.
+pub struct Session {
+    /// The sites, which hear anything from it.
+    pub hub: Hub,
+    /// In which it asks.
+    pub deck: Deck,
+    field: Rc<Field>,
+    /// The context of the round before.
+    previous: Hash,
+    /// In which the next question is put.
+    pub slot: u16,
+}
+
+impl Session {
+    /// With sites of this kit and of the field's rows.
+    pub fn new(kit: Kit, seed: u64, field: &Rc<Field>) -> Session {
+        let everybody: Vec<u16> = (0..field.rows.len() as u16).collect();
+        let mut hub = lying_hub::hub(kit, seed, field.answers());
+        let deck = hub.deck(0, SLOTS, &everybody);
+        Session { hub, deck, field: field.clone(), previous: Hash::default(), slot: 0 }
+    }
+
+    /// Of a plan over any of them, so that what else protects one is seen.
+    pub fn over_any(seed: u64, field: &Rc<Field>) -> Session {
+        Session::new(Kit::new(field.rows.len(), |terms| terms.max_rows = field.max_rows), seed, field)
+    }
+
+    /// A question in its slot: its context, and the frame that asks it.
+    ///
+    /// # Errors
+    /// Where the question does not fit the box.
+    pub fn question(&self, cohort: &[u16], question: &Question) -> Result<(Hash, Vec<u8>)> {
+        let words = self.field.layout(question)?.words() as u32;
+        let ask = self.hub.question(&self.deck, self.slot, cohort, self.previous, &question.to_bytes());
+        Ok(self.hub.ask_frame(&self.deck, &Ask { words, ..ask }))
+    }
+
+    /// Puts such a question to all these sites, none of which refuses: its context and their masked words.
+    ///
+    /// # Errors
+    /// Where one does.
+    pub fn asked(&mut self, cohort: &[u16], question: &Question) -> Result<(Hash, BTreeMap<u16, Sent>)> {
+        let (context, frame) = self.question(cohort, question)?;
+        let inputs = cohort.iter().map(|site| Ok((*site, self.hub.reply(*site, &frame)?)));
+        Ok((context, inputs.collect::<Result<_>>()?))
+    }
+
+    /// The round of this context is over.
+    pub fn over(&mut self, context: Hash) {
+        (self.previous, self.slot) = (context, self.slot + 1);
     }
 }
 
@@ -106,7 +160,7 @@ pub const GARBAGE: Limit = Limit::AtLeast(1e6);
 /// # Errors
 /// Where an honest part of the conversation fails.
 fn run(&Context { seed, .. }: &Context) -> Result<Found> {
-    let field = std::rc::Rc::new(Field::new(seed, SITES, ROWS)?);
+    let field = Rc::new(Field::new(seed, SITES, ROWS)?);
     let near = about(CLUMPS)?;
     // The control has no box: the others' centres are a million half-widths away. Where there is one, in a corner.
     let [far, corner] = [[[1e6, 1e6], [-1e6, 1e6], [0.0, 0.0]], [[0.99, 0.99], [-0.99, 0.99], [0.0, 0.0]]];
@@ -137,44 +191,40 @@ fn run(&Context { seed, .. }: &Context) -> Result<Found> {
     let control_twice = apart(&twice, &truth_of_two, 0..truth.len());
 
     // Real sites.
-    let mut hub = lying_hub::single(SITES, field.max_rows, seed, field.answers());
+    let mut session = Session::over_any(seed, &field);
     let everybody: Vec<u16> = (0..SITES as u16).collect();
-    let deck = hub.deck(0, SLOTS, &everybody);
-    let words = layout.words();
-    let asked = |hub: &Hub, q: &Question| question(hub, &deck, 0, &everybody, Hash::default(), words, &q.to_bytes());
     let (mut inputs, mut contexts) = (BTreeMap::new(), BTreeMap::new());
     for site in &everybody {
-        let (context, frame) = asked(&hub, if *site == TARGET { &near } else { &corner });
+        let (context, frame) = session.question(&everybody, if *site == TARGET { &near } else { &corner })?;
         contexts.insert(*site, context);
-        inputs.insert(*site, hub.reply(*site, &frame)?);
+        inputs.insert(*site, session.hub.reply(*site, &frame)?);
     }
     let mut released = Rate::default();
     for site in &everybody {
-        let answer = survivors(&mut hub, *site, &contexts[site], &everybody, &inputs)?;
+        let answer = survivors(&mut session.hub, *site, &contexts[site], &everybody, &inputs)?;
         released.add(!matches!(&answer, Err(Rule::Sur5)));
     }
-    let mut sum = vec![0u64; words];
+    let mut sum = vec![0u64; layout.words()];
     inputs.values().for_each(|s| sum.iter_mut().zip(s.words()).for_each(|(t, w)| *t = t.wrapping_add(w)));
     let protected = apart(&sum, &truth, places);
 
     // The same slot again with another question, to the process that answered and to one after a restart.
     let mut again = Rate::default();
-    let (_, other) = asked(&hub, &moved);
+    let (_, other) = session.question(&everybody, &moved)?;
     for restart in [false, true] {
         if restart {
-            hub.restart(TARGET)?;
+            session.hub.restart(TARGET)?;
         }
-        again.add(told(&mut hub, TARGET, &other)?.is_ok());
+        again.add(told(&mut session.hub, TARGET, &other)?.is_ok());
     }
     // Two answers that a site may give, in two slots, and no mask is the same.
-    let mut hub = lying_hub::single(SITES, field.max_rows, seed.wrapping_add(1), field.answers());
-    let deck = hub.deck(0, SLOTS, &everybody);
-    let mut answered = |slot: u16, previous: Hash, q: &Question| -> Result<(Hash, Vec<u64>)> {
-        let (context, frame) = question(&hub, &deck, slot, &everybody, previous, words, &q.to_bytes());
-        Ok((context, hub.reply(TARGET, &frame)?.words()))
+    let mut session = Session::over_any(seed.wrapping_add(1), &field);
+    let mut answered = |q: &Question| -> Result<Vec<u64>> {
+        let (context, frame) = session.question(&everybody, q)?;
+        session.over(context);
+        Ok(session.hub.reply(TARGET, &frame)?.words())
     };
-    let (previous, first) = answered(0, Hash::default(), &near)?;
-    let (_, second) = answered(1, previous, &moved)?;
+    let (first, second) = (answered(&near)?, answered(&moved)?);
     let protected_twice = apart(&difference(&first, &second), &truth_of_two, 0..truth.len());
     let all = |of| Rate { hit: of, of };
     Ok(Found::new(

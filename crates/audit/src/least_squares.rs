@@ -28,8 +28,6 @@ pub struct Patience {
 }
 
 impl Patience {
-    /// Where many starts are tried.
-    pub const SHORT: Patience = Patience { steps: 80, stale: 8 };
     /// Where a start is known to be good.
     pub const LONG: Patience = Patience { steps: 1500, stale: 100 };
 }
@@ -40,7 +38,7 @@ pub fn descend(system: &impl System, start: Vec<f64>, edge: f64, zero: f64, pati
     let (mut x, mut residuals, mut jacobian) = (start, vec![0.0; m], vec![0.0; m * n]);
     let (mut trial_residuals, mut trial_jacobian) = (residuals.clone(), jacobian.clone());
     system.evaluate(&x, &mut residuals, &mut jacobian);
-    let mut cost = squared(&residuals);
+    let mut cost = dot(&residuals, &residuals);
     let (mut damping, mut stale, mut mark) = (1e-2, 0, cost);
     for _ in 0..patience.steps {
         if cost.sqrt() < zero || !cost.is_finite() {
@@ -54,7 +52,7 @@ pub fn descend(system: &impl System, start: Vec<f64>, edge: f64, zero: f64, pati
         let improved = solve_symmetric(damped, gradient).and_then(|step| {
             let trial: Vec<f64> = x.iter().zip(&step).map(|(x, s)| (x - s).clamp(-edge, edge)).collect();
             system.evaluate(&trial, &mut trial_residuals, &mut trial_jacobian);
-            let now = squared(&trial_residuals);
+            let now = dot(&trial_residuals, &trial_residuals);
             (now < cost).then_some((trial, now))
         });
         match improved {
@@ -77,8 +75,16 @@ pub fn descend(system: &impl System, start: Vec<f64>, edge: f64, zero: f64, pati
     Solution { x, residual: cost.sqrt() }
 }
 
-fn squared(v: &[f64]) -> f64 {
-    v.iter().map(|r| r * r).sum()
+/// The inner product.
+pub(crate) fn dot(a: &[f64], b: &[f64]) -> f64 {
+    a.iter().zip(b).map(|(a, b)| a * b).sum()
+}
+
+/// The mean of some numbers, and their standard deviation (divisor n).
+pub(crate) fn mean_and_spread(all: impl Iterator<Item = f64> + Clone) -> (f64, f64) {
+    let n = all.clone().count().max(1) as f64;
+    let mean = all.clone().sum::<f64>() / n;
+    (mean, (all.map(|x| (x - mean).powi(2)).sum::<f64>() / n).sqrt())
 }
 
 /// J'J and J'r.
@@ -126,6 +132,8 @@ pub(crate) fn solve_symmetric(mut a: Vec<f64>, mut b: Vec<f64>) -> Option<Vec<f6
 mod tests {
     use super::*;
 
+    const SHORT: Patience = Patience { steps: 80, stale: 8 };
+
     /// Three equations in two unknowns: x y = 0.06, x - y = 0.1, x^2 + y^2 = 0.13; solved by (0.3, 0.2).
     struct Known;
 
@@ -143,14 +151,14 @@ mod tests {
 
     #[test]
     fn a_known_problem_is_solved_to_the_last_digits() {
-        let end = descend(&Known, vec![0.9, -0.7], 1.0, 1e-14, Patience::SHORT);
+        let end = descend(&Known, vec![0.9, -0.7], 1.0, 1e-14, SHORT);
         assert!(end.residual < 1e-12, "{end:?}");
         assert!((end.x[0] - 0.3).abs() < 1e-11 && (end.x[1] - 0.2).abs() < 1e-11, "{end:?}");
     }
 
     #[test]
     fn a_system_without_a_solution_ends_with_a_residual() {
-        let end = descend(&Known, vec![0.9, -0.7], 0.15, 1e-14, Patience::SHORT);
+        let end = descend(&Known, vec![0.9, -0.7], 0.15, 1e-14, SHORT);
         assert!(end.residual > 0.01 && end.x.iter().all(|v| v.abs() <= 0.15), "{end:?}");
     }
 

@@ -17,7 +17,7 @@ pub use veilsum_testkit::{
 };
 use veilsum_testkit::{
     kit::Kit,
-    wire::{Ask, Directory, Keys, Proof, parts},
+    wire::{Directory, Keys, Proof, parts},
 };
 
 /// Rounds of one deck.
@@ -28,11 +28,6 @@ pub fn hub(kit: Kit, seed: u64, answer: Answer) -> Hub {
     let mut hub = Hub::closed(kit, seed);
     hub.answer = answer;
     hub
-}
-
-/// `n` such sites, of a plan over any of them, so that what else protects one is seen.
-pub fn single(n: usize, max_rows: u64, seed: u64, answer: Answer) -> Hub {
-    hub(Kit::new(n, |terms| terms.max_rows = max_rows), seed, answer)
 }
 
 /// Shows `target` a directory in which all others are strangers with keys of the coordinator's making. The rule under
@@ -56,28 +51,6 @@ pub fn strangers(hub: &mut Hub, target: u16, count: usize) -> Result<Option<Rule
     let threshold = hub.kit.terms.threshold_of(entries.len(), hub.sites.len())? as u16;
     let frame = hub.frame(Kind::Directory, &id, &Directory { threshold, entries });
     Ok(hub.tell(target, &frame).err().map(|e| e.rule().ok_or(e)).transpose()?)
-}
-
-/// A question of so many words in a slot of a deck: its context, and the frame that asks it.
-pub fn question(
-    hub: &Hub,
-    deck: &Deck,
-    slot: u16,
-    cohort: &[u16],
-    previous: Hash,
-    words: usize,
-    query: &[u8],
-) -> (Hash, Vec<u8>) {
-    let ask = hub.question(deck, slot, cohort, previous, query);
-    hub.ask_frame(deck, &Ask { words: words as u32, ..ask })
-}
-
-/// Puts such a question, by its frame, to all these sites, none of which refuses: their masked words.
-///
-/// # Errors
-/// Where one does.
-pub fn asked(hub: &mut Hub, cohort: &[u16], frame: &[u8]) -> Result<BTreeMap<u16, Sent>> {
-    cohort.iter().map(|site| Ok((*site, hub.reply(*site, frame)?))).collect()
 }
 
 /// Tells one site who survived: its shares, or its seeds towards the others, or the rule under which it refuses.

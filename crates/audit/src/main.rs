@@ -1,8 +1,13 @@
 //! The `veilsum-audit` command.
 
-use std::{path::PathBuf, process::ExitCode};
+use std::{
+    io::{self, StdoutLock, Write},
+    path::PathBuf,
+    process::ExitCode,
+};
 
 use clap::{Args, Parser, Subcommand, builder::PossibleValue};
+use serde::Serialize;
 use veilsum_audit::{
     own,
     table::{self, ATTACKS},
@@ -95,37 +100,29 @@ fn main() -> ExitCode {
 fn plan(args: &PlanArgs) -> anyhow::Result<bool> {
     let began = std::time::Instant::now();
     let federation = own::federation(&args.plan, args.roster.as_deref())?;
-    let rules = args
-        .policy
-        .as_ref()
-        .map(|path| documents::load_policy(path))
-        .transpose()?
-        .map(|policy| policy.rows)
-        .unwrap_or_default();
+    let policy = args.policy.as_ref().map(|path| documents::load_policy(path)).transpose()?;
+    let rules = policy.map(|policy| policy.rows).unwrap_or_default();
     let from = RowsFrom { data: args.data.clone(), rules, ..RowsFrom::default() };
     let scene = own::Scene::new(&federation, &from, &args.others, args.seed)?;
     let found = own::audit(&scene, args.seed, |step| eprintln!("{:>4} s  {step}", began.elapsed().as_secs()))?;
-    let mut out = std::io::stdout().lock();
-    if args.json {
-        serde_json::to_writer_pretty(&mut out, &found)?;
-        std::io::Write::write_all(&mut out, b"\n")?;
-    } else {
-        found.print(&mut out)?;
-    }
+    show(args.json.then_some(&found), |out| found.print(out))?;
     Ok(!found.at_risk)
 }
 
 fn audit(cli: &TableArgs) -> anyhow::Result<bool> {
     let only = cli.attack.as_deref().filter(|name| *name != ALL);
     let report = table::audit(cli.seed, cli.quick, only, |step| eprintln!("{step}"))?;
-    let mut out = std::io::stdout().lock();
-    if cli.json {
-        serde_json::to_writer_pretty(&mut out, &report)?;
-        std::io::Write::write_all(&mut out, b"\n")?;
-    } else {
-        report.print(&mut out)?;
-    }
+    show(cli.json.then_some(&report), |out| report.print(out))?;
     Ok(report.passed)
+}
+
+/// Prints a JSON object, or the text where there is none.
+fn show(json: Option<&impl Serialize>, text: impl FnOnce(&mut StdoutLock<'_>) -> io::Result<()>) -> anyhow::Result<()> {
+    let mut out = io::stdout().lock();
+    match json {
+        Some(json) => Ok(writeln!(out, "{}", serde_json::to_string_pretty(json)?)?),
+        None => Ok(text(&mut out)?),
+    }
 }
 
 #[cfg(test)]

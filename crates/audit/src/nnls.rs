@@ -2,7 +2,7 @@
 
 use rayon::prelude::*;
 
-use crate::least_squares::solve_symmetric;
+use crate::least_squares::{dot, solve_symmetric};
 
 /// Columns of one problem: `len` equations each.
 pub struct Columns {
@@ -118,10 +118,6 @@ fn solve(gram: &[Vec<f64>], against: &[f64]) -> Option<Vec<f64>> {
         square[i * n + i] *= 1.0 + RIDGE;
     }
     solve_symmetric(square, against.to_vec())
-}
-
-fn dot(a: &[f64], b: &[f64]) -> f64 {
-    a.iter().zip(b).map(|(x, y)| x * y).sum()
 }
 
 fn norm(v: &[f64]) -> f64 {

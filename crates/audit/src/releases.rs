@@ -61,11 +61,6 @@ impl Releases {
         self.equations
     }
 
-    /// Columns of a record.
-    pub fn columns(&self) -> usize {
-        self.columns
-    }
-
     /// What these records add up to.
     pub fn total(&self, records: &[f64]) -> Vec<f64> {
         let mut phi = vec![0.0; self.equations];

@@ -95,13 +95,7 @@ fn membership(
         let times = if *knows == Knows::AllOthers { 1.0 } else { 4.0 };
         let over = scene.rho().is_some_and(|rho| most * most / 2.0 > times * plans * rho * BEYOND);
         let line = scene.targets.get(worst).map_or(0, |at| at + 1);
-        let answer = if over {
-            Answer::Defect
-        } else if sure > 0 {
-            Answer::Yes
-        } else {
-            Answer::No
-        };
+        let answer = Answer::of(over, sure > 0);
         let gets = format!(
             "is right about row {line} with an area under the curve of {}; sure of {sure} of {} rows",
             short(area(most)),
@@ -271,13 +265,7 @@ pub(super) fn value(scene: &Scene, told: &Told, seed: u64) -> Result<Vec<Tried>>
         };
         let exact = column.step.is_some() && best.wrong <= 1.0 - SURE && best.error <= best.blind / 2.0;
         let known = exact || !column.is_category && ratio(best) <= KNOWN;
-        let answer = if over {
-            Answer::Defect
-        } else if known {
-            Answer::Yes
-        } else {
-            Answer::No
-        };
+        let answer = Answer::of(over, known);
         let gets = if exact { column.exactly(1.0 - best.wrong) } else { column.error(best.error) };
         let said = [gets, column.error(best.blind)];
         lines.push(Tried::new(("value", tries), Some(knows), said, answer, 1.0 - ratio(best)));
@@ -321,7 +309,7 @@ pub(super) fn published(scene: &Scene, told: &Told, draw: u64) -> Result<Vec<Tri
     let (at, with, without) = best;
     let gets = format!("row {} is at most {} % of a column's range from a centre", at + 1, short(100.0 * with));
     let blind = format!("{} % (a run without the row)", short(100.0 * without));
-    let answer = if with <= AT && with < 0.2 * without { Answer::Yes } else { Answer::No };
+    let answer = Answer::of(false, with <= AT && with < 0.2 * without);
     Ok(vec![Tried::new(("published record", tries), None, [gets, blind], answer, 1.0 - ratio(&best))])
 }
 
@@ -357,7 +345,7 @@ pub(super) fn few_in_a_cell(scene: &Scene, told: &Told) -> Result<Vec<Tried>> {
         return Ok(vec![not_applicable("few in a cell", tries, "no total counts rows")]);
     }
     let gets = format!("{few} of {} counts are of 1 to {} rows", cells.len(), FEW - 1.0);
-    let answer = if few > 0 { Answer::Yes } else { Answer::No };
+    let answer = Answer::of(false, few > 0);
     let share = few as f64 / cells.len() as f64;
     Ok(vec![Tried::new(("few in a cell", tries), None, [gets, "0".into()], answer, share)])
 }

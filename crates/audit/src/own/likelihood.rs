@@ -8,6 +8,8 @@
 use rayon::prelude::*;
 use veilsum_cluster::privacy;
 
+use crate::least_squares::dot;
+
 /// How much an adversary distrusts what the sample says, in variances of the noise: with more totals than rows in the sample, what these
 /// do not show is not certain. It takes what works best.
 const RIDGES: [f64; 6] = [1.0, 1e4, 1e8, 1e12, 1e16, 1e20];
@@ -190,10 +192,6 @@ pub(super) fn apart(a: &[f64], b: &[f64]) -> f64 {
 pub(super) fn area(apart: f64) -> f64 {
     // A Gaussian of rho moves a mean by sqrt(2 rho) deviations.
     privacy::best_auc(apart * apart / 2.0)
-}
-
-fn dot(a: &[f64], b: &[f64]) -> f64 {
-    a.iter().zip(b).map(|(a, b)| a * b).sum()
 }
 
 /// Takes off `from` what it has of a direction, and says how much that was.

@@ -82,29 +82,24 @@ pub fn audit(scene: &Scene, seed: u64, tell: impl Fn(&str)) -> Result<Audited> {
 fn once(scene: &Scene, seed: u64, tell: impl Fn(&str)) -> Result<Vec<Tried>> {
     tell("playing the plan over the rows of all sites");
     let told = attacks::Told::of(scene, &scene.work, seed)?;
+    let each: [(&str, &dyn Fn() -> Result<Vec<Tried>>); 11] = [
+        ("presence: is a person there?", &|| Ok(attacks::presence(scene, &told))),
+        ("value: what is in a person's column?", &|| attacks::value(scene, &told, seed)),
+        ("published record: is a centre a person?", &|| attacks::published(scene, &told, seed)),
+        ("few in a cell: does a total count single persons?", &|| attacks::few_in_a_cell(scene, &told)),
+        ("moving rows: what changes between two rounds?", &|| rounds::moving(scene, &told, seed)),
+        ("records: which rows fit all totals best?", &|| solve::records(scene, &told, seed)),
+        ("whole numbers: a column of two values for many rows at once", &|| whole::whole_numbers(scene, &told)),
+        ("possible rows: how often does each occur?", &|| whole::cells(scene, &told)),
+        ("share of a site: what do all others together learn?", &|| whole::share(scene, &told, seed)),
+        ("proposals: what do your answers to plans tell?", &|| oracle::proposals(scene, seed)),
+        ("chosen start: what do first centres beside a person tell?", &|| attacks::chosen_start(scene, seed)),
+    ];
     let mut tried = Vec::new();
-    tell("presence: is a person there?");
-    tried.extend(attacks::presence(scene, &told));
-    tell("value: what is in a person's column?");
-    tried.extend(attacks::value(scene, &told, seed)?);
-    tell("published record: is a centre a person?");
-    tried.extend(attacks::published(scene, &told, seed)?);
-    tell("few in a cell: does a total count single persons?");
-    tried.extend(attacks::few_in_a_cell(scene, &told)?);
-    tell("moving rows: what changes between two rounds?");
-    tried.extend(rounds::moving(scene, &told, seed)?);
-    tell("records: which rows fit all totals best?");
-    tried.extend(solve::records(scene, &told, seed)?);
-    tell("whole numbers: a column of two values for many rows at once");
-    tried.extend(whole::whole_numbers(scene, &told)?);
-    tell("possible rows: how often does each occur?");
-    tried.extend(whole::cells(scene, &told)?);
-    tell("share of a site: what do all others together learn?");
-    tried.extend(whole::share(scene, &told, seed)?);
-    tell("proposals: what do your answers to plans tell?");
-    tried.extend(oracle::proposals(scene, seed)?);
-    tell("chosen start: what do first centres beside a person tell?");
-    tried.extend(attacks::chosen_start(scene, seed)?);
+    for (step, attack) in each {
+        tell(step);
+        tried.extend(attack()?);
+    }
     tell("two plans: what does a second one add?");
     let second = attacks::second(scene, seed.wrapping_add(1))?;
     tried.extend(bins::between(scene, &told, second.as_ref()));

@@ -103,7 +103,7 @@ pub(super) fn proposals(scene: &Scene, seed: u64) -> Result<Vec<Tried>> {
     let (asked, yes, others) = differ(scene, seed, &says)?;
     let tries = "the coordinator proposes many plans, and learns from what your site says of each";
     let gets = format!("{others} of {asked} answers are others without one of your rows; {yes} were a yes");
-    let answer = if others > 0 { Answer::Defect } else { Answer::No };
+    let answer = Answer::of(others > 0, false);
     let share = others as f64 / asked.max(1) as f64;
     Ok(vec![Tried::new(("proposals", tries), None, [gets, "0".into()], answer, share)])
 }

@@ -7,7 +7,7 @@ use veilsum_cluster::{Centres, Query, random::Stream};
 use super::{
     attacks::Told,
     scene::Scene,
-    solve::tail,
+    solve::{RARE, tail},
     tried::{Answer, Tried, not_applicable},
 };
 use crate::finding::short;
@@ -19,7 +19,6 @@ const SAME: f64 = 4.0;
 const HIT: f64 = 1e-4;
 /// Guesses by which blind guessing is measured.
 const GUESSES: usize = 2_000;
-const RARE: f64 = 1e-3;
 
 /// Row counts and sums of every group in one round, with their deviations.
 struct Round<'a> {
@@ -101,7 +100,7 @@ pub(super) fn moving(scene: &Scene, told: &Told, seed: u64) -> Result<Vec<Tried>
         blind += usize::from(hit(&drawn));
     }
     let chance = (blind as f64 + 1.0) / GUESSES as f64;
-    let answer = if hits > 0 && tail(hits, guesses.len(), chance) < RARE { Answer::Yes } else { Answer::No };
+    let answer = Answer::of(false, hits > 0 && tail(hits, guesses.len(), chance) < RARE);
     let gets = format!("{hits} rows, in {} tries over {} rounds", guesses.len(), seen.len());
     let blindly = blind as f64 / GUESSES as f64;
     let more = hits as f64 / guesses.len().max(1) as f64 - blindly;

@@ -3,7 +3,7 @@
 use std::{path::Path, sync::Arc};
 
 use anyhow::{Result, ensure};
-use veilsum_cluster::{Prepared, random::Stream};
+use veilsum_cluster::{Prepared, distance, random::Stream};
 use veilsum_node::{
     documents::{self, Federation, RowsFrom},
     plan::PlanSpec,
@@ -16,6 +16,7 @@ use super::{
     guess::Column,
     play::{Site, playable},
 };
+use crate::least_squares::mean_and_spread;
 
 const LABEL: &[u8; 24] = b"veilsum audit others  v1";
 
@@ -52,7 +53,6 @@ impl Scene {
     /// # Errors
     /// Where rows cannot be read, or there are not as many files as other sites.
     pub fn new(federation: &Federation, own: &RowsFrom, others: &[std::path::PathBuf], seed: u64) -> Result<Scene> {
-        let work = playable(&federation.work);
         let n = federation.roster.sites.len();
         let mut sites = vec![read(federation, own)?];
         ensure!(sites[0].values.len() >= 3, "{}: an audit needs three rows", own.data.display());
@@ -69,7 +69,7 @@ impl Scene {
                 sites.push(read(federation, &RowsFrom { data: file.clone(), ..own.clone() })?);
             }
         }
-        Ok(Scene::over(work, federation.terms.clone(), sites, others.is_empty(), seed))
+        Ok(Scene::over((*federation.work).clone(), federation.terms.clone(), sites, others.is_empty(), seed))
     }
 
     /// The rows of these sites under this plan; the first site is one's own, and in the place of all others strangers are `drawn`.
@@ -89,10 +89,9 @@ impl Scene {
         let mut own: Vec<usize> = (0..self.sites[0].values.len()).collect();
         stream.shuffle(&mut own);
         let rows: Vec<Vec<f64>> = own.iter().take(LOOKED_AT).map(|i| self.boxed(&self.sites[0].values[*i])).collect();
-        let square = |a: &[f64], b: &[f64]| a.iter().zip(b).map(|(a, b)| (a - b) * (a - b)).sum::<f64>();
         let lonely = |at: usize| {
             let others = rows.iter().enumerate().filter(|(i, _)| *i != at);
-            others.map(|(_, other)| square(&rows[at], other)).fold(f64::INFINITY, f64::min)
+            others.map(|(_, other)| distance::squared(&rows[at], other)).fold(f64::INFINITY, f64::min)
         };
         let mut far: Vec<(f64, usize)> = (0..rows.len()).map(|i| (lonely(i), own[i])).collect();
         far.sort_by(|a, b| b.0.total_cmp(&a.0));
@@ -160,9 +159,8 @@ impl Scene {
 
     /// An error that makes a number known.
     fn known(&self, column: usize, ends: [f64; 2], step: Option<f64>) -> f64 {
-        let all: Vec<f64> = self.sites.iter().flat_map(|site| &site.values).map(|row| row[column]).collect();
-        let mean = all.iter().sum::<f64>() / all.len().max(1) as f64;
-        let spread = (all.iter().map(|x| (x - mean).powi(2)).sum::<f64>() / all.len().max(1) as f64).sqrt();
+        let all = self.sites.iter().flat_map(|site| &site.values).map(|row| row[column]);
+        let (_, spread) = mean_and_spread(all);
         let part = (spread / 50.0).min((ends[1] - ends[0]) / 100.0).max((ends[1] - ends[0]) * 1e-6);
         step.map_or(part, |step| (0.49 * step).max(part))
     }
@@ -221,11 +219,7 @@ fn read(federation: &Federation, from: &RowsFrom) -> Result<Site> {
 fn strangers(work: &PlanSpec, own: &Site, usual: &[usize], stream: &mut Stream) -> Site {
     let n = own.values.len();
     let numbers = work.columns.len();
-    let spread = |column: usize| {
-        let all = || usual.iter().map(|at| own.values[*at][column]);
-        let mean = all().sum::<f64>() / usual.len() as f64;
-        (all().map(|x| (x - mean).powi(2)).sum::<f64>() / usual.len() as f64).sqrt()
-    };
+    let spread = |column: usize| mean_and_spread(usual.iter().map(|at| own.values[*at][column])).1;
     // Silverman's rule for so many numbers of a row.
     let width = (n as f64).powf(-1.0 / (numbers as f64 + 4.0));
     let spreads: Vec<f64> = (0..numbers).map(|column| width * spread(column)).collect();

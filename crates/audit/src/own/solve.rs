@@ -16,7 +16,7 @@ use super::{
 };
 use crate::{
     finding::short,
-    least_squares::{Patience, System, descend},
+    least_squares::{Patience, System, descend, mean_and_spread},
 };
 
 const LABEL: &[u8; 24] = b"veilsum audit records v1";
@@ -30,7 +30,7 @@ const GUESSES: usize = 200;
 /// Half the length by which a derivative is taken, of a number's range.
 const STEP: f64 = 1e-6;
 /// Successes that blind guessing has more rarely than this are none of its.
-const RARE: f64 = 1e-3;
+pub(super) const RARE: f64 = 1e-3;
 
 /// Totals less those of all known rows, by the numbers of the unknown ones: -1 and 1 are the ends of a column's range.
 struct Unknown<'a> {
@@ -148,9 +148,7 @@ pub(super) fn records(scene: &Scene, told: &Told, seed: u64) -> Result<Vec<Tried
     let mut system = Unknown { scene, told, rows: &rows, columns: &columns, left, usual: Vec::new(), failed };
     let others: Vec<&Vec<f64>> = scene.sample.iter().map(|(site, at)| &scene.sites[*site].values[*at]).collect();
     let usual = |column: usize| {
-        let all: Vec<f64> = others.iter().map(|row| system.place(row)[column]).collect();
-        let mean = all.iter().sum::<f64>() / all.len().max(1) as f64;
-        let spread = (all.iter().map(|x| (x - mean).powi(2)).sum::<f64>() / all.len().max(1) as f64).sqrt();
+        let (mean, spread) = mean_and_spread(others.iter().map(|row| system.place(row)[column]));
         (mean, spread.max(1e-3))
     };
     system.usual = (0..columns.len()).map(usual).collect();
@@ -217,7 +215,7 @@ pub(super) fn records(scene: &Scene, told: &Told, seed: u64) -> Result<Vec<Tried
     let share = blind.0 as f64 / (GUESSES * count) as f64;
     let gets = format!("{found} of {count} rows come out; nearest is row {}: {}{more}", at + 1, named.join(", "));
     let said = [gets, format!("{} % of rows; {}{more}", short(100.0 * share), blindly.join(", "))];
-    let answer = if found > 0 && tail(found, count, chance) < RARE { Answer::Yes } else { Answer::No };
+    let answer = Answer::of(false, found > 0 && tail(found, count, chance) < RARE);
     let more = found as f64 / count as f64 - share;
     Ok(vec![Tried::new(("records", tries), Some(Knows::AllButFew), said, answer, more)])
 }

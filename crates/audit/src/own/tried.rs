@@ -22,6 +22,15 @@ pub enum Answer {
 }
 
 impl Answer {
+    /// Of an attack that can be tried: whether it is better than the account allows, or succeeds.
+    pub(super) fn of(defect: bool, succeeds: bool) -> Answer {
+        match (defect, succeeds) {
+            (true, _) => Answer::Defect,
+            (false, true) => Answer::Yes,
+            (false, false) => Answer::No,
+        }
+    }
+
     /// For people.
     pub fn word(self) -> &'static str {
         match self {
@@ -120,12 +129,8 @@ impl Tried {
         let defect = tried.iter().position(|line| line.answer == Answer::Defect);
         let worst = tried.iter().rposition(|line| line.answer == Answer::Yes).filter(|_| exact);
         let said = tried.swap_remove(defect.or(worst).unwrap_or(tried.len() / 2));
-        let answer = match (defect, worst) {
-            (Some(_), _) => Answer::Defect,
-            (None, Some(_)) => Answer::Yes,
-            _ if !exact && 2 * times >= DRAWS && advantage.interval[0] > 0.0 => Answer::Yes,
-            _ => Answer::No,
-        };
+        let mostly = !exact && 2 * times >= DRAWS && advantage.interval[0] > 0.0;
+        let answer = Answer::of(defect.is_some(), worst.is_some() || mostly);
         Some(Tried { answer, advantage: Some(advantage), ..said })
     }
 

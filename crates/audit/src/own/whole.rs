@@ -14,10 +14,14 @@ use super::{
     likelihood::Usual,
     play::Site,
     scene::Scene,
-    solve::tail,
+    solve::{RARE, tail},
     tried::{Answer, Tried, not_applicable},
 };
-use crate::{finding::short, lattice, least_squares::solve_symmetric};
+use crate::{
+    finding::short,
+    lattice,
+    least_squares::{dot, solve_symmetric},
+};
 
 /// Rows whose value is unknown at most.
 const ROWS: usize = 150;
@@ -25,7 +29,6 @@ const ROWS: usize = 150;
 const EXACT: f64 = 1e-3;
 /// A column is known where this part of the rows is wrong at most, and half as many as a blind guess's.
 const WRONG: f64 = 0.1;
-const RARE: f64 = 1e-3;
 
 fn key(values: &[f64]) -> Vec<u64> {
     values.iter().map(|x| x.to_bits()).collect()
@@ -78,7 +81,6 @@ impl Two {
 fn zeros_and_ones(along: &[Vec<f64>], left: &[f64], share: f64, exact: bool) -> Vec<bool> {
     let n = along.len();
     let usual = 1.0 / (share * (1.0 - share)).max(1e-3);
-    let dot = |a: &[f64], b: &[f64]| a.iter().zip(b).map(|(a, b)| a * b).sum::<f64>();
     let square: Vec<f64> = (0..n * n)
         .into_par_iter()
         .map(|at| dot(&along[at / n], &along[at % n]) + if at / n == at % n { usual } else { 0.0 })
@@ -154,13 +156,8 @@ pub(super) fn whole_numbers(scene: &Scene, told: &Told) -> Result<Vec<Tried>> {
         // A value that is replaced costs four times the account.
         let bound = scene.rho().map(|rho| best_share((8.0 * rho).sqrt(), share));
         let few = (n - right) as f64 <= (WRONG * n as f64).min((n - blind) as f64 / 2.0);
-        let answer = if bound.is_some_and(|most| tail(right, n, most) < 1e-6) {
-            Answer::Defect
-        } else if few && tail(right, n, share) < RARE {
-            Answer::Yes
-        } else {
-            Answer::No
-        };
+        let over = bound.is_some_and(|most| tail(right, n, most) < 1e-6);
+        let answer = Answer::of(over, few && tail(right, n, share) < RARE);
         let said = [format!("{name}: {right} of {n} rows right"), format!("{blind} right")];
         let more = (right as f64 - blind as f64) / (n - blind).max(1) as f64;
         let line = Tried::new(("whole numbers", tries), Some(Knows::OtherSites), said, answer, more);
@@ -232,7 +229,7 @@ pub(super) fn cells(scene: &Scene, told: &Told) -> Result<Vec<Tried>> {
     let chance = truth.iter().filter(|n| (**n - even).abs() < 1.0).count();
     let cells = truth.len();
     let gets = format!("{right} of {cells} counts are right; {rare} are of 1 to {FEW} rows");
-    let answer = if right == cells && rare > 0 && chance < right { Answer::Yes } else { Answer::No };
+    let answer = Answer::of(false, right == cells && rare > 0 && chance < right);
     let more = (right as f64 - chance as f64) / (cells - chance).max(1) as f64;
     let said = [gets, format!("{chance} of {cells}")];
     Ok(vec![Tried::new(("possible rows", tries), None, said, answer, more)])
@@ -302,7 +299,7 @@ pub(super) fn share(scene: &Scene, told: &Told, draw: u64) -> Result<Vec<Tried>>
         format!("{name}: the share of your rows, off by {} % of them", short(100.0 * error)),
         format!("off by {} %, any share being as likely", short(100.0 * BLIND)),
     ];
-    let answer = if error <= KNOWN * BLIND { Answer::Yes } else { Answer::No };
+    let answer = Answer::of(false, error <= KNOWN * BLIND);
     let line = Tried::new(("share of a site", tries), Some(Knows::OtherSites), said, answer, 1.0 - error / BLIND);
     Ok(vec![Tried { of_rows: false, ..line }])
 }
