@@ -168,14 +168,10 @@ impl Measure {
     /// The verdict about the product; a break outranks a failed control.
     pub fn verdict(&self) -> Verdict {
         let (with, without) = (self.protected.value(), self.unprotected.value());
-        if with.is_nan() {
-            Verdict::ControlFailed
-        } else if !self.bound.holds(with) {
-            Verdict::Broken
-        } else if self.control.holds(without) {
-            Verdict::Holds
-        } else {
-            Verdict::ControlFailed
+        match (self.bound.holds(with), self.control.holds(without)) {
+            (false, _) if !with.is_nan() => Verdict::Broken,
+            (true, true) => Verdict::Holds,
+            _ => Verdict::ControlFailed,
         }
     }
 }

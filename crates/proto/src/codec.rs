@@ -222,13 +222,6 @@ pub(crate) mod bytes {
     }
 }
 
-/// The bytes of a vector on the wire: little-endian words ([ENC-4]).
-pub(crate) fn words_to_bytes(values: &[u64]) -> Vec<u8> {
-    let mut out = Vec::with_capacity(8 * values.len());
-    values.iter().for_each(|v| out.extend_from_slice(&v.to_le_bytes()));
-    out
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;

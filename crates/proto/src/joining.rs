@@ -88,9 +88,7 @@ impl Invitation {
             out.extend_from_slice(text.as_bytes());
         }
         out.extend_from_slice(self.address.as_bytes());
-        let sum = checksum(&out);
-        out.extend_from_slice(&sum);
-        out
+        with_checksum(out)
     }
 
     /// Reads what [`Invitation::to_bytes`] wrote ([JOI-2]).
@@ -129,6 +127,11 @@ impl Invitation {
         let (expires, token) = (u64::from_le_bytes(*expires), Token(*token));
         Ok(Invitation { federation, party, role, address, coordinator, expires, token })
     }
+}
+
+fn with_checksum(mut bytes: Vec<u8>) -> Vec<u8> {
+    bytes.extend_from_slice(&checksum(&bytes));
+    bytes
 }
 
 fn checksum(bytes: &[u8]) -> [u8; CHECKSUM] {
@@ -235,9 +238,7 @@ impl Reply {
     pub fn to_bytes(&self) -> Vec<u8> {
         let mut out = [&self.token.0[..], &self.key.0, &self.nonce.0, &self.signature.to_bytes()].concat();
         out.extend_from_slice(self.address.as_bytes());
-        let sum = checksum(&out);
-        out.extend_from_slice(&sum);
-        out
+        with_checksum(out)
     }
 
     /// Reads what [`Reply::to_bytes`] wrote; nothing where they are other bytes.

@@ -176,11 +176,6 @@ pub struct Proof {
 }
 
 impl Proof {
-    /// Whether both stand for the same message, whoever signed it.
-    pub(crate) fn same_message(&self, other: &Proof) -> bool {
-        self.rest == other.rest
-    }
-
     /// Whether the signed message is this one.
     pub(crate) fn covers<T: Serialize>(&self, message: &T) -> bool {
         self.rest == suite::hash("rest", &[&codec::encode(message)])
@@ -305,11 +300,6 @@ pub fn frame_encoded(identity: &Identity, session: &Hash, kind: Kind, context: &
     let (digest, _) = rest_digest(kind, rest);
     let number = (kind as u16).to_le_bytes();
     let signature = identity.sign(FRAME, &signed_parts(session, &number, context, &digest));
-    assemble(kind, context, rest, &signature)
-}
-
-/// The bytes of a frame that is signed already.
-pub(crate) fn assemble(kind: Kind, context: &Hash, rest: &[u8], signature: &Signature) -> Vec<u8> {
     let mut out = Vec::with_capacity(OVERHEAD + rest.len());
     start(&mut out, kind, context, rest.len());
     out.extend_from_slice(rest);

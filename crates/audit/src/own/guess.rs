@@ -89,8 +89,7 @@ pub(super) fn guessed(
     let roots = correlated(left, &lengths);
     let mut errors = Vec::with_capacity(draws);
     for _ in 0..draws {
-        let mut fresh: Vec<f64> = (0..n).map(|_| stream.normal_pair()[0]).collect();
-        fresh.truncate(n);
+        let fresh: Vec<f64> = (0..n).map(|_| stream.normal_pair()[0]).collect();
         let score = |v: usize| {
             let z: f64 = roots[v].iter().zip(&fresh).map(|(r, x)| r * x).sum();
             far[v] * z - far[v] * far[v] / 2.0
@@ -117,20 +116,14 @@ fn correlated(left: &[Vec<f64>], far: &[f64]) -> Vec<Vec<f64>> {
         for b in 0..=a {
             let dot: f64 = left[a].iter().zip(&left[b]).zip(&left[0]).map(|((a, b), o)| (a - o) * (b - o)).sum();
             let scale = far[a] * far[b];
-            let correlation = if a == b {
-                1.0 + 1e-9
-            } else if scale > 0.0 {
-                dot / scale
-            } else {
-                0.0
-            };
+            let apart = if scale > 0.0 { dot / scale } else { 0.0 };
+            let correlation = if a == b { 1.0 + 1e-9 } else { apart };
             let before: f64 = (0..b).map(|i| root[a][i] * root[b][i]).sum();
-            root[a][b] = if a == b {
-                (correlation - before).max(0.0).sqrt()
-            } else if root[b][b] > 0.0 {
-                (correlation - before) / root[b][b]
-            } else {
-                0.0
+            let left = correlation - before;
+            root[a][b] = match (a == b, root[b][b]) {
+                (true, _) => left.max(0.0).sqrt(),
+                (false, pivot) if pivot > 0.0 => left / pivot,
+                (false, _) => 0.0,
             };
         }
     }

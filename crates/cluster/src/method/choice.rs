@@ -142,22 +142,16 @@ impl Choice {
         let usable = self.usable(curve);
         let values: Vec<(f64, f64)> = usable.iter().map(|(at, value)| (f64::from(curve[*at].k), *value)).collect();
         let k = |place: usize| curve[usable[place].0].k;
+        let (elbow, best) = (elbow(&values), curve.get(self.choose(curve))?.k);
         let other = match kneedle(&values, 1.0) {
-            Some(place) => format!("Kneedle (sensitivity 1) reads K = {}", k(place)),
-            None => "Kneedle (sensitivity 1) finds no knee either".into(),
+            Some(place) => format!("reads K = {}", k(place)),
+            None => format!("finds no knee{}", if elbow.is_ok() { "" } else { " either" }),
         };
-        Some(match elbow(&values) {
-            Ok(place) => {
-                let other = other.replace(" either", "");
-                format!("K = {} is the elbow of an index curve that falls over the whole range; {other}", k(place))
-            }
-            Err(why) => {
-                format!(
-                    "no elbow was taken: {why}; K = {} has the best index; {other}",
-                    curve.get(self.choose(curve))?.k
-                )
-            }
-        })
+        let found = match elbow {
+            Ok(place) => format!("K = {} is the elbow of an index curve that falls over the whole range", k(place)),
+            Err(why) => format!("no elbow was taken: {why}; K = {best} has the best index"),
+        };
+        Some(format!("{found}; Kneedle (sensitivity 1) {other}"))
     }
 
     /// Of the usable points the place of the first whose gap is at least that of the next one less its `s`.

@@ -356,32 +356,22 @@ impl Run {
                     member.cohort = self.cohort;
                 }
                 if next.members.iter().all(|member| member.over) {
-                    next.state = match next.recipe.algorithm.traits().describes {
+                    match next.recipe.algorithm.traits().describes {
                         // It has no clusters to judge.
-                        Some(_) => State::Finished,
-                        None => State::Validating,
-                    };
-                    if next.recipe.algorithm.traits().describes.is_some() {
-                        next.best = vec![0];
+                        Some(_) => (next.state, next.best) = (State::Finished, vec![0]),
+                        None => next.state = State::Validating,
                     }
                 }
             }
             State::Validating => {
                 let by = next.recipe.validity.davies_bouldin;
-                let verdicts = batch
-                    .queries
-                    .iter()
-                    .zip(&parts)
-                    .zip(&next.members)
-                    .map(|((query, values), member)| {
-                        let centres = member.iteration.fit().centres;
-                        if self.is_noisy() {
-                            let settled = settled(query, values, &self.domain);
-                            return query.verdict(Geometry::Centres(&centres, by), &settled, None);
-                        }
-                        query.verdict(Geometry::Centres(&centres, by), values, rows)
-                    })
-                    .collect::<Result<Vec<_>, _>>()?;
+                let verdict = |((query, values), member): ((&Query, &&[f64]), &Member)| {
+                    let centres = member.iteration.fit().centres;
+                    let settled = self.is_noisy().then(|| settled(query, values, &self.domain));
+                    query.verdict(Geometry::Centres(&centres, by), settled.as_deref().unwrap_or(values), rows)
+                };
+                let asked = batch.queries.iter().zip(&parts).zip(&next.members);
+                let verdicts = asked.map(verdict).collect::<Result<Vec<_>, _>>()?;
                 next.take_verdicts(&verdicts)?;
             }
             State::Finished => return Err(Error::Finished),

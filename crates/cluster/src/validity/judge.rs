@@ -134,40 +134,6 @@ impl Basic<'_> {
 /// Sums over memberships and distances that every full validation has.
 const SCALARS: usize = 4;
 
-/// What needs no totals of single clusters.
-struct Whole<'a> {
-    /// `sum ||x - c||^2` to the own centre.
-    inertia: f64,
-    /// `sum ||x - c||` to the own centre.
-    own: f64,
-    /// `u^2`, `-u ln u`, other distances, other squares.
-    scalars: &'a [f64],
-}
-
-impl Whole<'_> {
-    /// Adds the indices of `n` rows to the basic ones.
-    fn indices(&self, shape: &Shape<'_>, n: f64, basic: Indices) -> Result<Indices, Error> {
-        let (k, columns) = (shape.k, shape.columns as f64);
-        let most = n * (1.0 + SLACK) + 1e-3;
-        let bounds = [most, most * (k as f64).ln().max(0.0) + 1e-3, f64::MAX, f64::MAX];
-        if self.scalars.iter().zip(bounds).any(|(sum, bound)| *sum < -1e-3 || *sum > bound) {
-            return Err(Error::implausible("a sum over memberships or distances is not one of so many rows"));
-        }
-        let [partition, entropy, others, other_squares] = [0, 1, 2, 3].map(|i| self.scalars[i].max(0.0));
-        Ok(Indices {
-            partition_coefficient: finite(partition / n),
-            partition_entropy: finite(entropy / n),
-            modified_partition_coefficient: formulas::modified_partition_coefficient(partition / n, k),
-            wsse: finite(self.own / (n * columns)),
-            osse: finite(others / (n * columns)),
-            wsse_squared: finite(self.inertia / (n * columns)),
-            osse_squared: finite(other_squares / (n * columns)),
-            inertia: finite(self.inertia),
-            ..basic
-        })
-    }
-}
-
 /// All totals, block by block.
 struct Full<'a> {
     rows: &'a [f64],
@@ -222,9 +188,7 @@ impl<'a> Full<'a> {
         }
         (verdict.held.rows, verdict.held.weight) = (Some(self.rows.to_vec()), Some(self.powers.to_vec()));
         verdict.held.deviations = (!self.deviations.is_empty()).then(|| self.around_centres(shape.k));
-        let inertia = self.squares.iter().sum::<f64>();
-        let whole = Whole { inertia, own: self.own.iter().sum::<f64>(), scalars: self.scalars };
-        verdict.indices = whole.indices(shape, n, verdict.indices)?;
+        verdict.indices = self.whole(shape, n, verdict.indices)?;
         let filled: Vec<bool> = self.rows.iter().map(|rows| *rows > 0.5).collect();
         let own = if shape.q == 2.0 { self.squares } else { self.own };
         let mean = |(own, rows): (&f64, &f64)| if *rows > 0.5 { formulas::root(own / rows, shape.q) } else { 0.0 };
@@ -241,6 +205,29 @@ impl<'a> Full<'a> {
             verdict.clusters = Some(clusters);
         }
         Ok(verdict)
+    }
+
+    /// Adds the indices of `n` rows that need no totals of single clusters to the basic ones.
+    fn whole(&self, shape: &Shape<'_>, n: f64, basic: Indices) -> Result<Indices, Error> {
+        let (k, columns) = (shape.k, shape.columns as f64);
+        let most = n * (1.0 + SLACK) + 1e-3;
+        let bounds = [most, most * (k as f64).ln().max(0.0) + 1e-3, f64::MAX, f64::MAX];
+        if self.scalars.iter().zip(bounds).any(|(sum, bound)| *sum < -1e-3 || *sum > bound) {
+            return Err(Error::implausible("a sum over memberships or distances is not one of so many rows"));
+        }
+        let [partition, entropy, others, other_squares] = [0, 1, 2, 3].map(|i| self.scalars[i].max(0.0));
+        let (inertia, own) = (self.squares.iter().sum::<f64>(), self.own.iter().sum::<f64>());
+        Ok(Indices {
+            partition_coefficient: finite(partition / n),
+            partition_entropy: finite(entropy / n),
+            modified_partition_coefficient: formulas::modified_partition_coefficient(partition / n, k),
+            wsse: finite(own / (n * columns)),
+            osse: finite(others / (n * columns)),
+            wsse_squared: finite(inertia / (n * columns)),
+            osse_squared: finite(other_squares / (n * columns)),
+            inertia: finite(inertia),
+            ..basic
+        })
     }
 
     /// `sum_j ||x_j - c_k||^2` over all rows (K), from what each cluster says of its own: `||x - c_k||^2 = ||x - c||^2 +

@@ -68,10 +68,7 @@ pub fn under_noise(
         let (holds, error) = (holds.get(i).copied().flatten(), held.get(i).copied().flatten());
         holds.zip(error).is_some_and(|(x, error)| x < DROWNED * error)
     };
-    let part = |(column, x): (usize, &f64)| {
-        let (low, high) = domain.working_interval(column);
-        x / (high - low)
-    };
+    let part = |(column, x): (usize, &f64)| x / domain.side(column);
     let places =
         outcome.centres.rows().map(|row| row.iter().enumerate().map(part).collect()).collect::<Vec<Vec<f64>>>();
     let far = |i: usize| {

@@ -163,10 +163,8 @@ fn line(
     let (item, printed) = case.printed[method][measure];
     if item > 0 {
         let scored_locally = method == 1 && measure > 0 && case.standardised;
-        line = match scored_locally {
-            true => line.printed(item, printed, 2.5, LOCAL_SCORE),
-            false => line.printed(item, printed, errors, DRAWS),
-        };
+        let (tolerance, because) = if scored_locally { (2.5, LOCAL_SCORE) } else { (errors, DRAWS) };
+        line = line.printed(item, printed, tolerance, because);
         let again: f64 = printed.parse().unwrap_or(f64::NAN);
         let why = "the paper's server, run again: three standard errors of its ten draws";
         line = line.near(expected, again, errors, why);

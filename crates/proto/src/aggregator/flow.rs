@@ -176,11 +176,9 @@ impl Aggregator {
     pub(super) fn follow(&mut self, context: Hash, values: &[u64], opening: Option<&[u8]>) {
         self.previous_context = context;
         self.previous_total = match opening {
-            None => suite::hash("total", &[&codec::words_to_bytes(values)]),
+            None => suite::hash("total", &[&values.iter().flat_map(|word| word.to_le_bytes()).collect::<Vec<u8>>()]),
             Some(bytes) => {
-                let frame =
-                    message::frame_encoded(&self.env.identity, &self.env.session, Kind::Opening, &context, bytes);
-                self.opening = Some(Arc::new(frame));
+                self.opening = Some(self.env.frame_raw(Kind::Opening, &context, bytes));
                 message::opening_hash(&context, bytes)
             }
         };

@@ -333,7 +333,7 @@ impl Aggregator {
             Kind::AdvertiseKeys | Kind::AcceptDirectory | Kind::ShareKeys | Kind::ShareAck | Kind::ShareComplaint => {
                 let Some(setup) = &mut self.setup else { return Ok(()) };
                 setup.message(&self.env, from, frame)?;
-                if let Some((complainer, against)) = setup.take_complaint() {
+                if let Some((complainer, against)) = setup.complaint.take() {
                     self.complaint(complainer, against, now);
                     return Ok(());
                 }

@@ -110,7 +110,7 @@ impl Aggregator {
         let round = self.reopen(q, Millis(0))?;
         if self.env.opening {
             let directory = self.directory().unwrap_or_default();
-            self.unfinished.said.push((directory, round.question_frame()));
+            self.unfinished.said.push((directory, round.ask.clone()));
         }
         Ok(round.context)
     }

@@ -76,7 +76,8 @@ pub(crate) struct Round {
     slot: u16,
     cohort: Vec<u16>,
     words: usize,
-    ask: Arc<Vec<u8>>,
+    /// The frame with the question.
+    pub(super) ask: Arc<Vec<u8>>,
     inputs: BTreeMap<u16, Input>,
     /// The sums of all `inputs`, updated as they arrive and leave.
     sums: Sums,
@@ -224,7 +225,7 @@ impl Round {
             return Err(env.site_error(from, TWICE, Rule::Inp2));
         }
         if let Some(before) = self.inputs.get(&from) {
-            if !before.proof.same_message(&frame.proof) {
+            if before.proof.signed_message() != signed {
                 return Err(env.site_error(from, TWICE, Rule::Inp2));
             }
             self.repeated(env, from, frame);
@@ -376,11 +377,6 @@ impl Round {
             }
             Phase::Unmask { .. } => self.open_total(env, deck, waiting),
         }
-    }
-
-    /// The frame with the question.
-    pub(crate) fn question_frame(&self) -> Arc<Vec<u8>> {
-        self.ask.clone()
     }
 
     /// Names these survivors; where they are too few, the run is over. [INP-4]: this MUST

@@ -41,7 +41,9 @@ impl Shares<'_> {
         let mut wrong_shares = Vec::new();
         let mut seeds = Vec::with_capacity(self.alive.len());
         for (k, owner) in self.alive.iter().enumerate() {
-            let committed = |seed: &Scalar| self.is_committed(*owner, seed);
+            let expected = self.deck.commitment(*owner, self.slot);
+            let commitment = |seed: &Scalar| seed_commitment(&self.deck.id, *owner, self.slot, &seed.to_bytes());
+            let committed = |seed: &Scalar| expected == Some(commitment(seed));
             if committed(&quick[k]) {
                 seeds.push(quick[k]);
                 continue;
@@ -78,11 +80,6 @@ impl Shares<'_> {
 
     fn rows(&self, holders: &[u16]) -> impl Iterator<Item = &[[u8; 32]]> {
         holders.iter().filter_map(|holder| self.answers.get(holder)).map(|(_, row)| row.as_slice())
-    }
-
-    fn is_committed(&self, owner: u16, seed: &Scalar) -> bool {
-        let expected = self.deck.commitment(owner, self.slot);
-        expected == Some(seed_commitment(&self.deck.id, owner, self.slot, &seed.to_bytes()))
     }
 }
 

@@ -45,7 +45,8 @@ pub(crate) struct Setup {
     phase: Phase,
     pub(crate) pending: Pending,
     answered: BTreeMap<(u16, Kind), Hash>,
-    complaint: Option<(u16, u16)>,
+    /// A complaint of one member about another's box: (who complains, about whom).
+    pub(super) complaint: Option<(u16, u16)>,
 }
 
 impl Setup {
@@ -105,11 +106,6 @@ impl Setup {
         self.pending.frames.remove(&site);
         self.keys.remove(&site);
         self.directory.as_ref().is_some_and(|(_, _, members)| members.contains(&site))
-    }
-
-    /// A complaint of one member about another's box: (who complains, about whom).
-    pub(crate) fn take_complaint(&mut self) -> Option<(u16, u16)> {
-        self.complaint.take()
     }
 
     pub(crate) fn message(&mut self, env: &Env, from: u16, frame: &Verified<'_>) -> Result<(), Error> {
