@@ -14,7 +14,7 @@ use std::{
 use tokio::sync::mpsc;
 use veilsum_cluster::{Algorithm, Method, Prepared, Rows, Step, method::Seeding, random::Stream};
 use veilsum_node::{
-    carrier::{self, Carrier, Credentials, HEADER_LEN, Network, Transport},
+    carrier::{self, Call, Carrier, Credentials, HEADER_LEN, HeaderCheck, Network, Transport},
     egress::Egress,
     loopback::{self, LoopbackConfig, LoopbackSite},
     plan::{Column, PlanSpec},
@@ -270,10 +270,9 @@ async fn plain_run(sites: &[(String, Rows)], work: &PlanSpec) -> Run {
 }
 
 async fn plain_site(me: Credentials, to: SocketAddr, key: [u8; 32], rows: Arc<Prepared>, form: SumBounds) {
-    let link = Network::new(Transport::Quic, None)
-        .dial(&to.into(), &me, &key, header_only, Duration::from_secs(5))
-        .await
-        .expect("the server");
+    let (to, check, limit) = (&to.into(), header_only as HeaderCheck, Duration::from_secs(5));
+    let call = Call { to, expected: &key, credentials: &me, check, limit };
+    let link = Network::new(Transport::Quic, None).dial(call).await.expect("the server");
     let (mut sender, mut receiver) = link.split();
     sender.send(&Egress::foreign(&frame(&[]))).await.expect("a greeting");
     while let Ok(Some(asked)) = receiver.recv().await {

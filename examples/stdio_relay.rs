@@ -22,7 +22,7 @@ use std::{
 use tokio::sync::mpsc;
 use veilsum_node::{
     app_messages,
-    carrier::{self, Address, Credentials, Transport},
+    carrier::{self, Address, Call, Credentials, Transport},
     documents::{self, Offered},
     egress::Egress,
 };
@@ -149,9 +149,11 @@ async fn line(
     patience: Duration,
 ) -> Result<(), Failure> {
     let (carrier, mut since) = (carrier::choose(Transport::Auto)?, Instant::now());
+    let (check, limit) = (app_messages::header_check, DIAL_LIMIT);
+    let call = Call { to: &address, expected: &key, credentials: &credentials, check, limit };
     loop {
         let dialled = tokio::select! {
-            link = carrier.dial(&address, &credentials, &key, app_messages::header_check, DIAL_LIMIT) => link,
+            link = carrier.dial(call) => link,
             said = from_child.recv() => match said {
                 // Meant for the connection before: the process will be asked again.
                 Some(frame) if !frame.is_empty() => continue,

@@ -7,7 +7,7 @@ use tokio::sync::oneshot;
 use veilsum_cluster::method::Seeding;
 use veilsum_node::{
     app_messages::{self, Denied, Hello, Welcome},
-    carrier::{Carrier, Credentials, LinkReceiver, LinkSender, Network, Transport},
+    carrier::{Call, Carrier, Credentials, LinkReceiver, LinkSender, Network, Transport},
     documents::Federation,
     egress::Egress,
     error::Code,
@@ -52,8 +52,8 @@ async fn knock(identity: &Identity, to: &Identity, address: SocketAddr, frame: &
     let credentials = Credentials::from_seed(&identity.seed()).expect("credentials");
     let key = to.public();
     let carrier = Network::new(Transport::Auto, None);
-    let at = address.into();
-    let link = carrier.dial(&at, &credentials, &key.0, app_messages::header_check, Duration::from_secs(10));
+    let (to, check, limit) = (&address.into(), app_messages::header_check, Duration::from_secs(10));
+    let link = carrier.dial(Call { to, expected: &key.0, credentials: &credentials, check, limit });
     let (mut sender, mut receiver): (LinkSender, LinkReceiver) = link.await.expect("a link").split();
     sender.send(&Egress::foreign(frame)).await.expect("sent");
     let answer = receiver.recv().await.ok().flatten();

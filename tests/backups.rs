@@ -126,6 +126,10 @@ fn members_from_a_backup_between_two_runs() {
     all.until("it says that the ledger of another member was set back");
     all.hub(&["plan", "stop"]).expect(0);
     all.until("run 4 has ended");
+    // It has nobody else to tell it.
+    let itself = all.members.iter().find(|member| member.name == "hospital-a").expect("a member");
+    let told = "the ledger of another one was set back [LED-11]; whoever put a state folder back";
+    itself.running().until("that members left for it", LIMIT, |log| log.contains(told));
     // The newest copy, with all others as they are.
     all.comes_back("hospital-a", &newest);
     all.runs(5);

@@ -12,7 +12,7 @@ use std::{
 };
 
 use veilsum_node::{
-    carrier::{self, Address, CarrierError, Credentials, Transport},
+    carrier::{self, Address, Call, CarrierError, Credentials, Transport},
     documents::load_identity,
     egress::Egress,
 };
@@ -198,7 +198,9 @@ fn a_member_of_another_wire_version_is_told_whose_turn_it_is_to_update() {
             let answer = runtime.block_on(async {
                 let carrier = carrier::choose(transport).expect("a carrier");
                 let credentials = Credentials::from_seed(&[1; 32]).expect("a key");
-                let link = carrier.dial(&to, &credentials, &key.public().0, |_| Ok(4096), LIMIT).await.expect("a link");
+                let (expected, check, limit) = (&key.public().0, |_: &_| Ok(4096), LIMIT);
+                let call = Call { to: &to, expected, credentials: &credentials, check, limit };
+                let link = carrier.dial(call).await.expect("a link");
                 let (mut sender, mut receiver) = link.split();
                 let frame = [&version.to_le_bytes()[..], &[kind, 0, 1, 0, 0, 0, 7]].concat();
                 sender.send(&Egress::foreign(&frame)).await.expect("a frame that is sent");

@@ -8,7 +8,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use veilsum_node::carrier::{self, Address, Carrier, CarrierError, Credentials, HEADER_LEN, Transport};
+use veilsum_node::carrier::{self, Address, Call, Carrier, CarrierError, Credentials, HEADER_LEN, Transport};
 use veilsum_node::documents::{Pinned, parse_invitation};
 use veilsum_node::door::ledger;
 use veilsum_node::egress::Egress;
@@ -464,7 +464,8 @@ fn a_flood_of_strangers_does_not_keep_out_who_knocked_before() {
             let (network, to) = (network.clone(), to.clone());
             tasks.spawn(async move {
                 let credentials = Credentials::from_seed(&[seed; 32]).expect("a key");
-                let link = network.dial(&to, &credentials, &pinned, small, Duration::from_secs(8)).await?;
+                let (credentials, limit) = (&credentials, Duration::from_secs(8));
+                let link = network.dial(Call { to: &to, expected: &pinned, credentials, check: small, limit }).await?;
                 let (mut sender, mut receiver) = link.split();
                 // No token, and no frame of the lobby: one of a run.
                 let frame = [VERSION as u8, 0, message::Kind::MaskedInput as u8, 0, 2, 0, 0, 0, 0, 0];

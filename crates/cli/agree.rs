@@ -90,24 +90,18 @@ impl AgreeArgs {
         };
         if !json && !changes.is_empty() {
             // Before the question: it is about them.
+            let (name, all) = (&roster.name, meaning.join("\n  "));
             crate::tell!(
-                "another than the last roster of {} that was agreed to:\n  {}\nwhat it means:\n  {}",
-                roster.name,
-                some_of(&changes, "\n  "),
-                meaning.join("\n  ")
+                "another than the last roster of {name} that was agreed to:\n  {}\nwhat it means:\n  {all}",
+                some_of(&changes, "\n  ")
             );
         }
         let heard = self.fingerprint.clone().map_or_else(|| ask(&offered), Ok)?;
         accept(&offered, &heard, self.own.state.as_ref())?;
         let value = json!({ "agreed": roster.name, "hash": roster.hash().to_string(),
             "fingerprint": roster_fingerprint(&roster.hash()), "changes": changes, "meaning": meaning, "roster": to_json(&roster) });
-        let text = format!(
-            "agreed to {} with {} sites\n{}\n{}",
-            roster.name,
-            roster.sites.len(),
-            fingerprint_line(&roster),
-            few(&roster, &self.file)
-        );
+        let (fingerprint_line, few) = (fingerprint_line(&roster), few(&roster, &self.file));
+        let text = format!("agreed to {} with {} sites\n{fingerprint_line}\n{few}", roster.name, roster.sites.len());
         let next = if who == PartyId::Coordinator { None } else { self.next(who, &key)? };
         crate::verb::print(json, &value, &format!("{}{}", text.trim_end(), next.unwrap_or_default()))
     }
@@ -134,11 +128,8 @@ impl AgreeArgs {
         let before = ledger::look(&state, &identity.public())?.bound();
         let raised = Bound { nano_rho, ..before };
         if raised.nano_rho <= before.nano_rho {
-            let what = format!(
-                "the cap of this account is {} already (rho = {})",
-                rho_text(before.cap()),
-                rho_text(before.nano_rho)
-            );
+            let [cap, rho] = [before.cap(), before.nano_rho].map(rho_text);
+            let what = format!("the cap of this account is {cap} already (rho = {rho})");
             return Err(Failure::usage(what, "name a higher one; `rho` in site.toml lowers it"));
         }
         crate::tell!("{}", dp::ever(site.policy.unit, raised.cap()));
@@ -147,11 +138,8 @@ impl AgreeArgs {
             rho_text(before.cap()),
             rho_text(raised.cap())
         );
-        let line = typed(
-            "To raise the cap for the life of the account, type it once more: ",
-            &mut io::stdin().lock(),
-            &mut io::stderr(),
-        )?;
+        let question = "To raise the cap for the life of the account, type it once more: ";
+        let line = typed(question, &mut io::stdin().lock(), &mut io::stderr())?;
         if whole_rho(line.trim()) != Ok(nano_rho) {
             return Err(Failure::input("this is another number; nothing was agreed to", "read what it means again"));
         }
@@ -172,10 +160,8 @@ impl AgreeArgs {
         let state = state_of(&key, self.own.state.as_ref())?;
         let (identity, name) = own_identity(&key, &state)?;
         if !matches!(federation.whoami(&identity)?, PartyId::Site(_)) {
-            return Err(Failure::input(
-                format!("{name} is no site: only a site's operator agrees to a plan"),
-                "name the key of the site with --key",
-            ));
+            let next = "name the key of the site with --key";
+            return Err(Failure::input(format!("{name} is no site: only a site's operator agrees to a plan"), next));
         }
         let (site, file) = policy_of(self.own.policy.as_deref(), Some(&key))?;
         let identity = Arc::new(identity);
@@ -208,17 +194,14 @@ impl AgreeArgs {
             Some(given) => given.clone(),
             None if somebody_is_there() => ask_there(&mut io::stdin().lock(), &mut io::stderr())?,
             None => {
-                return Err(Failure::usage(
-                    "nobody sits at a terminal to agree",
-                    "read what the plan asks (`veilsum plan check`), and give its fingerprint with --fingerprint",
-                ));
+                let next =
+                    "read what the plan asks (`veilsum plan check`), and give its fingerprint with --fingerprint";
+                return Err(Failure::usage("nobody sits at a terminal to agree", next));
             }
         };
         if !typed.is_of(&plan) {
-            return Err(Failure::input(
-                "this is another plan's fingerprint; nothing was agreed to",
-                "read the plan again",
-            ));
+            let next = "read the plan again";
+            return Err(Failure::input("this is another plan's fingerprint; nothing was agreed to", next));
         }
         let mut ledger = Ledger::open(&state, identity, data, Some(plan))?;
         if needs(&facts, &site.policy, ledger.account(), ledger.data().table.as_ref()) != asks {
@@ -232,10 +215,8 @@ impl AgreeArgs {
 }
 
 fn meanwhile() -> Failure {
-    Failure::input(
-        "the account changed while you read; nothing was agreed to",
-        "give the same command again, and read it anew",
-    )
+    let next = "give the same command again, and read it anew";
+    Failure::input("the account changed while you read; nothing was agreed to", next)
 }
 
 /// What the plan asks and what may follow, for whoever has to agree to it.

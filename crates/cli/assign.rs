@@ -125,10 +125,9 @@ impl AssignArgs {
                 return Ok(());
             }
             let (out, data) = (self.out.display(), self.data.display());
-            return Err(Failure::usage(
-                format!("--out {out}: it is among the files of --data {data}, and would be read as rows the next time"),
-                "name a file elsewhere with --out",
-            ));
+            let what =
+                format!("--out {out}: it is among the files of --data {data}, and would be read as rows the next time");
+            return Err(Failure::usage(what, "name a file elsewhere with --out"));
         };
         let rows = if self.data.as_os_str() == "-" { Vec::new() } else { table::files_of(&self.data)? };
         let read = rows.iter().chain([&self.model]).chain(&self.policy);
@@ -208,10 +207,8 @@ impl Verb for AssignArgs {
         self.keeps_what_it_reads()?;
         let model = documents::read_model(&self.model)?.0;
         if model.method == "describe" {
-            return Err(Failure::input(
-                format!("{}: it is the mean of all rows, and has no clusters", self.model.display()),
-                "name the model of a run that found clusters",
-            ));
+            let what = format!("{}: it is the mean of all rows, and has no clusters", self.model.display());
+            return Err(Failure::input(what, "name the model of a run that found clusters"));
         }
         // With --json the output says so.
         if let (Some(caution), false) = (model.caution(), json) {

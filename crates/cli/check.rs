@@ -151,10 +151,8 @@ impl Check<'_> {
     fn identity(&mut self, path: &Path) -> Option<Arc<Identity>> {
         let (identity, name) = self.took("key", load_identity(path))?;
         let (file, print) = (path.display(), fingerprint(&identity.public().0));
-        self.pass(
-            "key",
-            format!("{file}: the secret key of {name}, open to its owner alone; its fingerprint is {print}"),
-        );
+        let says = format!("{file}: the secret key of {name}, open to its owner alone; its fingerprint is {print}");
+        self.pass("key", says);
         // A head that cannot be read is told of with the ledger.
         let digests = state_of(path, self.args.own.state.as_ref());
         let digests = digests.ok().and_then(|state| digests_of(&state).ok().flatten());
@@ -229,7 +227,7 @@ impl Check<'_> {
         self.pass("policy", format!("{from}, for the data set {:?}", policy.data));
         self.report.policy = Some(InForce { from, keys: policy.clone() });
         let beside = self.key.unwrap_or(&self.args.roster);
-        let from = policy.rows_from(self.args.own.data.as_deref(), file.as_deref(), Some(beside)).ok();
+        let from = policy.rows_from([self.args.own.data.as_deref(), file.as_deref(), Some(beside)]).ok();
         if from.is_none() {
             self.skip("rows", "give --data ROWS, or `source` under [rows] in site.toml");
         }
@@ -255,10 +253,8 @@ impl Check<'_> {
         };
         let verdict = judge(&federation.facts(), &policy.policy, &account, None);
         if verdict == Verdict::No(No::RunBefore) {
-            self.pass(
-                "answers",
-                "this plan has been run; the next run needs a new one, which the coordinator proposes",
-            );
+            let says = "this plan has been run; the next run needs a new one, which the coordinator proposes";
+            self.pass("answers", says);
             return Some(());
         }
         self.report.answer = self.took("answers", verdict.yes());
@@ -356,13 +352,11 @@ impl Check<'_> {
         let state = state_of(key, self.args.own.state.as_ref());
         let looked = state.and_then(|state| Ok(look(&state, &identity.public())?));
         let account = self.took("ledger", looked)?;
-        self.pass(
-            "ledger",
-            match account.spent().answers {
-                0 => "whole, and nothing was given away yet".to_owned(),
-                n => format!("whole, and as its head says: {} so far", counted(n as usize, "answer")),
-            },
-        );
+        let says = match account.spent().answers {
+            0 => "whole, and nothing was given away yet".to_owned(),
+            n => format!("whole, and as its head says: {} so far", counted(n as usize, "answer")),
+        };
+        self.pass("ledger", says);
         Some(account)
     }
 

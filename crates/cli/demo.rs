@@ -161,15 +161,8 @@ impl DemoArgs {
         (clips, noisy): (bool, bool),
         usual_sites: Option<usize>,
     ) -> Result<Source, Failure> {
-        let wish = Wish {
-            columns,
-            categorical,
-            split: &self.split,
-            sites: self.sites.or(usual_sites),
-            seed: self.what.seed,
-            clips,
-            noisy,
-        };
+        let (split, sites, seed) = (&*self.split, self.sites.or(usual_sites), self.what.seed);
+        let wish = Wish { columns, categorical, split, sites, seed, clips, noisy };
         match &self.data {
             Some(path) => source::from_file(&wish, path, self.rules()?).map_err(RowsSaid::of_option),
             None => source::example(&wish),

@@ -1,8 +1,9 @@
 //! The file of events: one JSON document a line, as `docs/src/events.schema.json` says.
 
 use std::{
-    fs::{File, OpenOptions},
+    fs::{File, OpenOptions, Permissions},
     io::{self, Write},
+    os::unix::fs::{OpenOptionsExt, PermissionsExt},
     path::Path,
     sync::{Mutex, PoisonError},
 };
@@ -42,10 +43,8 @@ impl Events {
     /// A [`Failure`] where it cannot be opened.
     pub(crate) fn open(path: &Path) -> Result<Events, Failure> {
         let opened = open(path).map_err(|e| {
-            Failure::input(
-                format!("--events: {} cannot be written ({e})", path.display()),
-                "choose another place, or make this one writable; nothing has been sent yet",
-            )
+            let next = "choose another place, or make this one writable; nothing has been sent yet";
+            Failure::input(format!("--events: {} cannot be written ({e})", path.display()), next)
         })?;
         Ok(Events(Mutex::new(Kept::new(opened))))
     }
@@ -57,12 +56,9 @@ impl Events {
 }
 
 fn open(path: &Path) -> io::Result<File> {
-    let mut options = OpenOptions::new();
-    options.append(true).create(true);
-    std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
-    let file = options.open(path)?;
+    let file = OpenOptions::new().append(true).create(true).mode(0o600).open(path)?;
     if file.metadata()?.is_file() {
-        file.set_permissions(std::os::unix::fs::PermissionsExt::from_mode(0o600))?;
+        file.set_permissions(Permissions::from_mode(0o600))?;
     }
     Ok(file)
 }

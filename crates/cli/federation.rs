@@ -222,10 +222,8 @@ fn create(args: &CreateArgs, json: bool) -> Result<(), Failure> {
     let list = GuestList::within(folder);
     for there in [list, folder.join("roster.toml")] {
         if there.exists() {
-            return Err(Failure::input(
-                format!("{}: there is a federation in this folder already", there.display()),
-                "choose another --folder",
-            ));
+            let what = format!("{}: there is a federation in this folder already", there.display());
+            return Err(Failure::input(what, "choose another --folder"));
         }
     }
     if args.listen.parse().is_ok_and(|at: SocketAddr| at.ip().is_unspecified()) {
@@ -304,10 +302,8 @@ fn invite(
                 " --address HOST:PORT".to_owned()
             }
         };
-        values.push(
-            json!({ "party": invitation.party, "role": invitation.role.name(), "line": *line, "expires": expires }),
-        );
         let (party, role) = (&invitation.party, invitation.role.name());
+        values.push(json!({ "party": party, "role": role, "line": *line, "expires": expires }));
         text += &format!("{party} ({role}):\nveilsum join '{}'{address}\n\n", *line);
     }
     text += &format!(
@@ -376,15 +372,14 @@ fn compared(list: &mut GuestList, name: &str, code: &joining::Code) -> Result<()
         return Err(Failure::input(what, "see `veilsum federation show`; who waits has run `veilsum join`"));
     };
     if seen != *code {
-        return Err(Failure::input(
-            format!(
-                "{name}: these are not the digits of whoever waits here under this name [JOI-5]; nobody was let in"
-            ),
-            format!(
-                "listen to them once more; if they are others again, somebody stands between you: veilsum federation remove {name}, and invite \
+        let what = format!(
+            "{name}: these are not the digits of whoever waits here under this name [JOI-5]; nobody was let in"
+        );
+        let next = format!(
+            "listen to them once more; if they are others again, somebody stands between you: veilsum federation remove {name}, and invite \
                  it anew on another way"
-            ),
-        ));
+        );
+        return Err(Failure::input(what, next));
     }
     if let Some(guest) = list.guest(name) {
         guest.stage = Stage::Approved;
@@ -395,10 +390,8 @@ fn compared(list: &mut GuestList, name: &str, code: &joining::Code) -> Result<()
 /// Asks for the digits, without showing those that are expected, and once more if they are others: one may be misheard or mistyped.
 fn ask(folder: &Path, party: &str) -> Result<String, Failure> {
     if !somebody_is_there() {
-        return Err(Failure::usage(
-            format!("the digits of {party} are missing"),
-            format!("let its operator read them to you by telephone: veilsum federation approve {party}=DIGITS"),
-        ));
+        let next = format!("let its operator read them to you by telephone: veilsum federation approve {party}=DIGITS");
+        return Err(Failure::usage(format!("the digits of {party} are missing"), next));
     }
     let mut question = format!("Let the operator of {party} read 12 digits to you by telephone. Type them: ");
     let mut said = String::new();
@@ -468,18 +461,14 @@ fn roster_of(folder: &Path) -> Result<(Value, String), Failure> {
         write_roster(&path, &roster.clone().sign(&identity_of(folder, &list)?)?)?;
     }
     let short = roster_fingerprint(&roster.hash());
+    let (file, name, fingerprint_line) = (path.display(), &roster.name, fingerprint_line(&roster));
     let text = format!(
-        "{}: {} with {} sites\n{}Read these words to all operators in one call. Whoever has other words says so, and nobody goes on.\n\
+        "{file}: {name} with {} sites\n{fingerprint_line}Read these words to all operators in one call. Whoever has other words says so, and nobody goes on.\n\
          next: veilsum plan new --k K --expected-rows N --column NAME=LOW:HIGH --start",
-        path.display(),
-        roster.name,
-        roster.sites.len(),
-        fingerprint_line(&roster)
+        roster.sites.len()
     );
-    Ok((
-        json!({ "written": path.display().to_string(), "hash": roster.hash().to_string(), "fingerprint": short }),
-        text,
-    ))
+    let (written, hash) = (path.display().to_string(), roster.hash().to_string());
+    Ok((json!({ "written": written, "hash": hash, "fingerprint": short }), text))
 }
 
 fn stage_of(stage: Stage) -> &'static str {

@@ -116,14 +116,12 @@ impl Verb for JoinArgs {
         }
         let key = folder.join(format!("{}.key", invitation.party));
         if let Some(agreed) = Pinned::load(&key)?.roster.filter(|of| of.coordinator.key != invitation.coordinator) {
-            let what = format!(
-                "this party agreed to the federation {}, and the invitation is of another coordinator",
-                agreed.name
-            );
-            return Err(Failure::input(
-                what,
-                "join in a folder of its own: --folder DIR; if the coordinator's key changed, ask it by telephone",
-            ));
+            let name = &agreed.name;
+            let what =
+                format!("this party agreed to the federation {name}, and the invitation is of another coordinator");
+            let next =
+                "join in a folder of its own: --folder DIR; if the coordinator's key changed, ask it by telephone";
+            return Err(Failure::input(what, next));
         }
         let others = std::fs::read_dir(folder).into_iter().flatten().flatten().map(|entry| entry.path());
         if let Some(other) =
@@ -141,9 +139,9 @@ impl Verb for JoinArgs {
             account: false,
             invitation: invitation.token.hash(),
         };
-        std::fs::create_dir_all(folder).map_err(|e| {
-            Failure::input(format!("{} cannot be made ({e})", folder.display()), "choose another --folder")
-        })?;
+        let no_folder =
+            |e| Failure::input(format!("{} cannot be made ({e})", folder.display()), "choose another --folder");
+        std::fs::create_dir_all(folder).map_err(no_folder)?;
         let identity = if invitation.role == Role::Site {
             let (identity, began) = site_of(&key, &invitation.party, self.new_account, self.spent)?;
             made.account = began;
@@ -153,11 +151,8 @@ impl Verb for JoinArgs {
         };
         let identity = Arc::new(identity);
         let (party, role, federation) = (invitation.party.clone(), invitation.role, invitation.federation.clone());
-        crate::tell!(
-            "joining {federation} as {party} ({}) with the key {}, which stays here",
-            role.name(),
-            key.display()
-        );
+        let at = key.display();
+        crate::tell!("joining {federation} as {party} ({}) with the key {at}, which stays here", role.name());
         if self.offline {
             return answer(&identity, &invitation, &address, &key, json);
         }
@@ -269,7 +264,7 @@ impl JoinArgs {
     fn look(&self, key: &Path) -> Result<bool, Failure> {
         let Some(data) = self.data.as_deref().filter(|data| data.as_os_str() != "-") else { return Ok(false) };
         let (site, file) = policy_of(None, Some(key))?;
-        let from = site.rows_from(Some(data), file.as_deref(), Some(key))?;
+        let from = site.rows_from([Some(data), file.as_deref(), Some(key)])?;
         let dialect = Dialect { by_line: true, ..from.rules.dialect() };
         table::open(&from.data, dialect)?;
         match columns_beside(&self.folder.join("roster.toml"))? {
@@ -316,19 +311,17 @@ impl JoinArgs {
         let mut said = String::new();
         // Whoever agrees meanwhile sees that this party needs no other command.
         let waits = alone(key)?;
-        block_on(stop::unless_told(
-            async {
-                while let Err(failure) = offered.passes() {
-                    if failure.message != said {
-                        crate::verb::tell(&failure);
-                        said.clone_from(&failure.message);
-                    }
-                    tokio::time::sleep(LOOK).await;
+        let agreed = async {
+            while let Err(failure) = offered.passes() {
+                if failure.message != said {
+                    crate::verb::tell(&failure);
+                    said.clone_from(&failure.message);
                 }
-                Ok(())
-            },
-            "start it again whenever you like: veilsum run",
-        ))?;
+                tokio::time::sleep(LOOK).await;
+            }
+            Ok(())
+        };
+        block_on(stop::unless_told(agreed, "start it again whenever you like: veilsum run"))?;
         drop(waits);
         let again = self.keep_source(key)?;
         crate::tell!(
@@ -348,9 +341,8 @@ impl JoinArgs {
             line.push_str(&self.line);
             return Ok(line);
         }
-        std::io::stdin().lock().read_line(&mut line).map_err(|e| {
-            Failure::input(format!("standard input cannot be read ({e})"), "give the line as an argument, in quotes")
-        })?;
-        Ok(line)
+        let next = "give the line as an argument, in quotes";
+        let read = std::io::stdin().lock().read_line(&mut line);
+        read.map_err(|e| Failure::input(format!("standard input cannot be read ({e})"), next)).map(|_| line)
     }
 }

@@ -100,11 +100,10 @@ fn forget(args: &LedgerArgs, run: &Path, json: bool) -> Result<(), Failure> {
         erased += u32::from(Journal::<Record>::forget(&state, &session)?);
         erased += u32::from(Journal::<Told>::forget(&state, &session)?);
     }
+    let (files, at) = (counted(erased as usize, "file"), plan.display());
     let text = format!(
-        "erased {} of the run under {}. The account is what it was. Results and openings are in no state folder: remove {} yourself if nobody \
+        "erased {files} of the run under {at}. The account is what it was. Results and openings are in no state folder: remove {} yourself if nobody \
          needs them",
-        counted(erased as usize, "file"),
-        plan.display(),
         run.display()
     );
     crate::verb::print(json, &json!({ "erased": erased, "plan": terms.to_string() }), &text)

@@ -93,15 +93,11 @@ impl Choices<'_> {
         match (self.traits().describes, self.what.k) {
             (Some(_), None) => Ok(Clusters::exactly(1)),
             (Some(_), Some(_)) => usage("a description has no clusters", "leave --k out, or choose another --method"),
-            (None, k) => k.or(given).or(self.usual_k).map_or_else(
-                || {
-                    usage(
-                        "how many clusters?",
-                        "say --k K, or --k LOW..HIGH for a range from which the run chooses; --method describe needs none",
-                    )
-                },
-                Ok,
-            ),
+            (None, k) => {
+                let next =
+                    "say --k K, or --k LOW..HIGH for a range from which the run chooses; --method describe needs none";
+                k.or(given).or(self.usual_k).ok_or_else(|| Failure::usage("how many clusters?", next))
+            }
         }
     }
 
@@ -245,10 +241,8 @@ impl Choices<'_> {
         if let Some(CategoryWeight::Of(weights)) = self.set.get("category_weight")? {
             for (name, weight) in weights {
                 let Some(column) = columns.iter_mut().find(|of| of.column == name) else {
-                    return usage(
-                        format!("{name}: a setting is for this column, and there is no such column of its kind"),
-                        "name a column of the plan",
-                    );
+                    let what = format!("{name}: a setting is for this column, and there is no such column of its kind");
+                    return usage(what, "name a column of the plan");
                 };
                 column.weight = weight;
             }
@@ -264,13 +258,8 @@ impl Choices<'_> {
 /// A [`Failure`] with what to change.
 pub(crate) fn useful(federation: &Federation) -> Result<(), Failure> {
     let privacy = Privacy::of(&federation.work, &federation.form()?);
-    match privacy.and_then(|privacy| privacy.warning()) {
-        Some(warning) => usage(
-            warning,
-            "expect more rows, or choose fewer K or rounds; `veilsum plan new --set dp_useless=true` makes the plan all the same",
-        ),
-        None => Ok(()),
-    }
+    let next = "expect more rows, or choose fewer K or rounds; `veilsum plan new --set dp_useless=true` makes the plan all the same";
+    privacy.and_then(|privacy| privacy.warning()).map_or(Ok(()), |warning| usage(warning, next))
 }
 
 fn usage<T>(what: impl std::fmt::Display, next: &str) -> Result<T, Failure> {

@@ -82,7 +82,7 @@ impl Own {
     /// A [`Failure`] where nobody says it, or the policy says what cannot be done to rows that are handed over.
     pub(super) fn rows(&self, site: &SitePolicy, file: Option<&Path>, key: Option<&Path>) -> Result<RowsFrom, Failure> {
         if self.handed.is_none() {
-            return site.rows_from(self.data.as_deref(), file, key);
+            return site.rows_from([self.data.as_deref(), file, key]);
         }
         as_they_are(&site.rows)?;
         Ok(RowsFrom { data: HANDED.into(), handed: self.handed.clone(), ..RowsFrom::default() })
@@ -104,10 +104,10 @@ fn as_they_are(rules: &RowRules) -> Result<(), Failure> {
     if said.is_empty() {
         return Ok(());
     }
+    let keys = said.join(", ");
     let what = format!(
-        "site.toml says under [rows] what is to be done to this site's rows ({}), and the program handed its rows over, to which it \
-         is not done",
-        said.join(", ")
+        "site.toml says under [rows] what is to be done to this site's rows ({keys}), and the program handed its rows over, to which it \
+         is not done"
     );
     let next = "name the file of rows in place of them; or do it in the program, hand over rows as they are to be answered from, and take \
                 these keys out of [rows]";
@@ -127,14 +127,9 @@ pub(crate) struct Reach {
 
 impl Reach {
     /// This party on the transports that were chosen, watched by `progress`.
-    pub(super) fn party(
-        &self,
-        identity: Arc<Identity>,
-        federation: Federation,
-        progress: Watcher,
-    ) -> Result<Party, Failure> {
+    pub(super) fn party(&self, own: Arc<Identity>, agreed: Federation, progress: Watcher) -> Result<Party, Failure> {
         let carrier = self.carrier()?;
-        Ok(Party { carrier, progress, ..Party::new(identity, federation) })
+        Ok(Party { carrier, progress, ..Party::new(own, agreed) })
     }
 
     /// What links run on.
@@ -261,17 +256,12 @@ pub(super) fn key_beside(given: Option<&PathBuf>, document: &Path) -> Result<Pat
     let folder = document.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
     let files = std::fs::read_dir(folder).into_iter().flatten().flatten().map(|file| file.path());
     let mut keys: Vec<PathBuf> = files.filter(|path| path.extension().is_some_and(|end| end == "key")).collect();
-    match (keys.pop(), keys.is_empty()) {
-        (Some(only), true) => Ok(only),
-        (Some(_), false) => Err(Failure::input(
-            format!("there is more than one key file in {}", folder.display()),
-            "say which: --key FILE",
-        )),
-        (None, _) => Err(Failure::input(
-            format!("there is no key file in {}", folder.display()),
-            "say where it is (--key FILE), or go to the folder in which this party joined",
-        )),
-    }
+    let (are, next) = match (keys.pop(), keys.is_empty()) {
+        (Some(only), true) => return Ok(only),
+        (Some(_), false) => ("more than one key file", "say which: --key FILE"),
+        (None, _) => ("no key file", "say where it is (--key FILE), or go to the folder in which this party joined"),
+    };
+    Err(Failure::input(format!("there is {are} in {}", folder.display()), next))
 }
 
 impl Documents {
@@ -292,23 +282,16 @@ impl Documents {
         let (identity, name) = own_identity(&key, &state_of(&key, state)?)?;
         let offered = Offered { file: &self.roster, roster: &federation.roster, key: &key, identity: &identity };
         if !fits(offered.whoami()?) {
-            return Err(Failure::input(
-                format!("the key of {name} is not that of {role}"),
-                "name the key of that party",
-            ));
+            let next = "name the key of that party";
+            return Err(Failure::input(format!("the key of {name} is not that of {role}"), next));
         }
         Ok((federation, Arc::new(identity)))
     }
 
     /// Asks whether this party agreed to the roster. Nothing is resolved or dialled before.
-    pub(super) fn agree(
-        &self,
-        federation: &Federation,
-        identity: &Identity,
-        state: Option<&PathBuf>,
-    ) -> Result<(), Failure> {
+    pub(super) fn agree(&self, to: &Federation, identity: &Identity, state: Option<&PathBuf>) -> Result<(), Failure> {
         let key = self.key()?;
-        agree(&Offered { file: &self.roster, roster: &federation.roster, key: &key, identity }, state)
+        agree(&Offered { file: &self.roster, roster: &to.roster, key: &key, identity }, state)
     }
 }
 
@@ -333,10 +316,8 @@ impl Patience {
 /// The address at which a member is dialled. Whether its name is known is seen when it is dialled.
 pub(super) fn address_of(member: &Member) -> Result<Address, Failure> {
     member.address.parse().map_err(|why| {
-        Failure::input(
-            format!("the address {:?} of {} cannot be used: {why}", member.address, member.name),
-            "ask the coordinator: the party is taken out of the roster, and invited anew with an address that can be used",
-        )
+        let next = "ask the coordinator: the party is taken out of the roster, and invited anew with an address that can be used";
+        Failure::input(format!("the address {:?} of {} cannot be used: {why}", member.address, member.name), next)
     })
 }
 
@@ -344,25 +325,19 @@ pub(super) fn address_of(member: &Member) -> Result<Address, Failure> {
 pub(super) fn elsewhere(listen: SocketAddr, member: &Member) -> Option<String> {
     let dialled = member.address.parse::<Address>().ok()?.port();
     (![0, dialled].contains(&listen.port())).then(|| {
-        format!(
-            "warning: the roster says port {dialled} for {}, and this listens on {}: nobody reaches it unless something here forwards \
-             the one to the other",
-            member.name,
-            listen.port()
-        )
+        let port = listen.port();
+        format!("warning: the roster says port {dialled} for {}, and this listens on {port}: nobody reaches it unless something here forwards \
+             the one to the other", member.name)
     })
 }
 
 /// Where a role listens: as told, else the roster's port on all interfaces, of IPv6 and of IPv4; of an address that leads to this machine
 /// alone, there alone.
 pub(super) fn listen_at(given: Option<SocketAddr>, member: &Member) -> Result<SocketAddr, Failure> {
-    match given {
+    let own = || member.address.parse().ok().filter(|address: &SocketAddr| address.ip().is_loopback());
+    match given.or_else(own) {
         Some(address) => Ok(address),
         None => {
-            let own = member.address.parse().ok().filter(|address: &SocketAddr| address.ip().is_loopback());
-            if let Some(own) = own {
-                return Ok(own);
-            }
             let port = member.address.rsplit_once(':').and_then(|(_, p)| p.parse().ok());
             port.map(|port| SocketAddr::from((Ipv6Addr::UNSPECIFIED, port))).ok_or_else(|| {
                 Failure::input(format!("the roster's address of {} has no port", member.name), "say --listen ADDR:PORT")

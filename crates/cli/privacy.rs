@@ -53,14 +53,11 @@ impl Verb for PrivacyArgs {
     fn run(&self, json: bool) -> Result<(), Failure> {
         let federation = documents::load_federation(&self.of.roster, &self.of.plan)?;
         let (site, from) = policy_of(self.policy.as_deref(), self.key.as_deref())?;
+        let rows = site.rows_from([self.data.as_deref(), from.as_deref(), None]).ok();
         let report = Report {
             cost: Cost::of(&federation)?,
             forecast: Forecast::of(&federation.work, federation.terms.max_rows, federation.roster.sites.len())?,
-            reading: site
-                .rows_from(self.data.as_deref(), from.as_deref(), None)
-                .ok()
-                .map(|rows| reading_of(&federation, &rows))
-                .transpose()?,
+            reading: rows.map(|rows| reading_of(&federation, &rows)).transpose()?,
             policy_from: from.map_or("the default".to_owned(), |path| path.display().to_string()),
             purpose: self.purpose.clone().unwrap_or_else(|| BLANK.to_owned()),
             federation,
@@ -148,17 +145,16 @@ impl Report {
     fn text(&self) -> String {
         let roster = &self.federation.roster;
         let mut text = Text(format!("# Privacy report: {}\n\n", plain(&roster.name)));
+        let sites_mean = self.cost.sites_mean();
         text.paragraph(&format!(
-            "No row leaves a site. What leaves are vectors of numbers behind masks, of which only totals over sites become readable; \
-             {}. This report says which data, for what, who sees what, for how long, and what if something goes wrong.",
-            self.cost.sites_mean()
+            "No row leaves a site. What leaves are vectors of numbers behind masks, of which only totals over sites become readable; {sites_mean}. \
+             This report says which data, for what, who sees what, for how long, and what if something goes wrong."
         ));
+        let [plan, roster_words] = [self.federation.terms.hash(), roster.hash()].map(|hash| roster_fingerprint(&hash));
+        let policy_from = &self.policy_from;
         text.paragraph(&format!(
-            "It was made from the plan {} and the roster {} (fingerprints to compare), and from the policy of one site: {}. Its numbers are \
-             those of `veilsum plan check` and `veilsum check`. Nobody has audited this software independently.",
-            roster_fingerprint(&self.federation.terms.hash()),
-            roster_fingerprint(&roster.hash()),
-            self.policy_from
+            "It was made from the plan {plan} and the roster {roster_words} (fingerprints to compare), and from the policy of one site: \
+             {policy_from}. Its numbers are those of `veilsum plan check` and `veilsum check`. Nobody has audited this software independently."
         ));
         self.data(&mut text);
         self.purpose(&mut text);
@@ -178,14 +174,9 @@ impl Report {
         text.paragraph(
             "These columns are read at every site, by a program that runs there. Ranges and lists are public, and must not come from rows.",
         );
-        let numbers = work
-            .columns
-            .iter()
-            .map(|c| [c.name.clone(), blank.clone(), format!("{} to {}", c.lower, c.upper), blank.clone()]);
-        let named = work
-            .categorical
-            .iter()
-            .map(|c| [c.column.clone(), blank.clone(), format!("one of {}", c.categories.join(", ")), blank.clone()]);
+        let row = |name: &String, values: String| [name.clone(), blank.clone(), values, blank.clone()];
+        let numbers = work.columns.iter().map(|c| row(&c.name, format!("{} to {}", c.lower, c.upper)));
+        let named = work.categorical.iter().map(|c| row(&c.column, format!("one of {}", c.categories.join(", "))));
         text.table(&["column", "unit", "possible values", "what it is needed for"], numbers.chain(named));
         match &self.reading {
             Some(reading) => {
@@ -200,10 +191,11 @@ impl Report {
         let k = work.recipe.clusters;
         text.part("For what");
         text.paragraph(&format!("Purpose: {}", self.purpose));
+        let method_name = work.method_name();
         text.paragraph(&format!(
-            "What is computed: groups of similar rows over all sites (the method {}, {k} groups). The result says where the groups lie and how \
-             large they are; it names no row. Each site can assign its own rows to the groups on its own machine, and nothing leaves for that.",
-            work.method_name()
+            "What is computed: groups of similar rows over all sites (the method {method_name}, {k} groups). The result says where the groups lie \
+             and how large they are; it names no row. Each site can assign its own rows to the groups on its own machine, and nothing leaves for \
+             that."
         ));
         let roster = &self.federation.roster;
         let does = [
@@ -215,13 +207,10 @@ impl Report {
         let aggregators =
             [(&roster.coordinator, "coordinator", does[0]), (&roster.intermediary, "intermediary", does[1])];
         let sites = roster.sites.iter().map(|site| (site, "site", does[2]));
-        text.table(
-            &["party", "role", "what it does", "organisation", "contact"],
-            aggregators
-                .into_iter()
-                .chain(sites)
-                .map(|(of, role, does)| [of.name.clone(), role.to_owned(), does.to_owned(), blank(), blank()]),
-        );
+        let parties = aggregators.into_iter().chain(sites);
+        let parties =
+            parties.map(|(of, role, does)| [of.name.clone(), role.to_owned(), does.to_owned(), blank(), blank()]);
+        text.table(&["party", "role", "what it does", "organisation", "contact"], parties);
         text.paragraph(
             "Coordinator and intermediary must be different organisations: together they see both totals, and if sites left a run they can \
              subtract. The program cannot check that.",
@@ -238,10 +227,9 @@ impl Report {
                 .map_or((String::new(), String::new()), |(_, times, numbers)| (times.to_string(), numbers.to_string()));
             [question.name.to_owned(), question.asked_by.to_owned(), times, question.words.to_string(), all]
         });
-        text.table(
-            &["question", "asked by", "times at most", "numbers in the first answer", "numbers in all, at most"],
-            rows,
-        );
+        let columns =
+            ["question", "asked by", "times at most", "numbers in the first answer", "numbers in all, at most"];
+        text.table(&columns, rows);
         text.paragraph(&match &self.federation.work.recipe.noise {
             None => format!("Together: {} exact numbers at most. {}", self.forecast.total(), words::EXACT),
             Some(noise) => {
@@ -250,29 +238,23 @@ impl Report {
         });
         text.paragraph("What these totals say, and where that is dangerous:");
         let asked = kinds_asked(&self.federation.work, self.cost.questions.iter().map(|question| question.name));
-        let table = rows_of(section(MODEL, "What each kind of question gives away"));
-        let said = table
-            .into_iter()
-            .filter(|row| asked.iter().any(|kind| row.first().is_some_and(|first| first.starts_with(kind))));
+        let mut said = rows_of(MODEL, "What each kind of question gives away");
+        said.retain(|row| asked.iter().any(|kind| row.first().is_some_and(|first| first.starts_with(kind))));
         text.marked_table(&["question", "the coordinator learns", "where it is dangerous"], said);
         text.paragraph("What every party can see, also one that lies or works together with others:");
-        text.marked_table(
-            &["who", "has", "learns", "what bounds it"],
-            rows_of(section(MODEL, "Who learns what")).into_iter().map(|row| row.into_iter().take(4)),
-        );
+        let parties = rows_of(MODEL, "Who learns what").into_iter().map(|row| row.into_iter().take(4));
+        text.marked_table(&["who", "has", "learns", "what bounds it"], parties);
     }
 
     fn how_long(&self, text: &mut Text) {
         text.part("For how long");
+        let rho_text = rho_text(self.site.policy.usual_cap());
         text.paragraph(&format!(
             "Masks and what they hide are kept in memory, and in a journal until the next question, for the length of a run. A site's ledger is \
-             kept as long as its state folder: by it the site knows what it gave away, over all plans and runs. It holds digests and counts, and no value. All plans together spend rho {} at most, unless its operator raises the cap.",
-            rho_text(self.site.policy.usual_cap()),
+             kept as long as its state folder: by it the site knows what it gave away, over all plans and runs. It holds digests and counts, and \
+             no value. All plans together spend rho {rho_text} at most, unless its operator raises the cap."
         ));
-        text.marked_table(
-            &["file at a party", "contents", "keep it?"],
-            rows_of(section(CHAPTER, "What stays on disk")),
-        );
+        text.marked_table(&["file at a party", "contents", "keep it?"], rows_of(CHAPTER, "What stays on disk"));
         text.paragraph(
             "Totals that were opened cannot be taken back: whoever learnt them keeps them as long as they like.",
         );
@@ -304,15 +286,11 @@ impl Report {
         let keys = keys.as_object().into_iter().flatten().map(|(key, value)| [key.clone(), value.to_string()]);
         text.table(&["key", "value"], keys);
         text.paragraph("Where secrets are, and how they are protected:");
-        text.marked_table(
-            &["asset", "where it is", "from whom it is protected, and how"],
-            rows_of(section(MODEL, "What is protected")),
-        );
+        let assets = rows_of(MODEL, "What is protected");
+        text.marked_table(&["asset", "where it is", "from whom it is protected, and how"], assets);
         text.paragraph("Security measures, boundary by boundary:");
-        text.marked_table(
-            &["boundary", "threat", "measure"],
-            rows_of(section(MODEL, "Boundaries")).into_iter().map(|row| row.into_iter().take(3)),
-        );
+        let boundaries = rows_of(MODEL, "Boundaries").into_iter().map(|row| row.into_iter().take(3));
+        text.marked_table(&["boundary", "threat", "measure"], boundaries);
     }
 }
 
@@ -344,10 +322,9 @@ fn kinds_asked(work: &PlanSpec, questions: impl Iterator<Item = &'static str>) -
     let mut kinds: Vec<String> = questions.filter_map(|name| Some(of_kind(name)?.to_owned())).collect();
     let method = format!("`{}`", work.method_name());
     // The row of the method has it among others.
-    let table = rows_of(section(MODEL, "What each kind of question gives away"));
-    kinds.extend(
-        table.iter().filter_map(|row| row.first().copied()).filter(|first| first.contains(&method)).map(str::to_owned),
-    );
+    let table = rows_of(MODEL, "What each kind of question gives away");
+    let firsts = table.iter().filter_map(|row| row.first().copied());
+    kinds.extend(firsts.filter(|first| first.contains(&method)).map(str::to_owned));
     let more = [
         (recipe.range.is_some(), "range of K"),
         (recipe.choice.by.name() == "gap", "gap statistic"),
@@ -375,8 +352,9 @@ fn section(document: &'static str, heading: &str) -> &'static str {
 }
 
 /// The rows of the first table of a section, without its head.
-fn rows_of(section: &'static str) -> Vec<Vec<&'static str>> {
-    let table = section.lines().skip_while(|line| !line.starts_with('|')).take_while(|line| line.starts_with('|'));
+fn rows_of(document: &'static str, heading: &str) -> Vec<Vec<&'static str>> {
+    let lines = section(document, heading).lines();
+    let table = lines.skip_while(|line| !line.starts_with('|')).take_while(|line| line.starts_with('|'));
     table.skip(2).map(|row| row.trim_matches('|').split(" | ").map(str::trim).collect()).collect()
 }
 
@@ -387,12 +365,7 @@ fn unprotected() -> Vec<(&'static str, String)> {
         let headed = line.split_once(". **").filter(|(number, _)| number.parse::<u8>().is_ok());
         match headed.and_then(|(_, rest)| rest.split_once("**")) {
             Some((title, rest)) => points.push((title, rest.to_owned())),
-            None => {
-                if let Some((_, text)) = points.last_mut() {
-                    text.push('\n');
-                    text.push_str(line.trim_start());
-                }
-            }
+            None => points.last_mut().into_iter().for_each(|(_, text)| *text += &format!("\n{}", line.trim_start())),
         }
     }
     points
@@ -416,10 +389,10 @@ mod tests {
             (MODEL, "Boundaries", 4),
             (CHAPTER, "What stays on disk", 3),
         ] {
-            let rows = rows_of(section(document, heading));
+            let rows = rows_of(document, heading);
             assert!(rows.len() >= 5 && rows.iter().all(|row| row.len() == columns), "{heading}: {rows:?}");
         }
-        let rows = rows_of(section(MODEL, "What each kind of question gives away"));
+        let rows = rows_of(MODEL, "What each kind of question gives away");
         let starts = |kind: &str| rows.iter().any(|row| row[0].starts_with(kind));
         let questions = ["moments", "margins", "local_choice", "validation"];
         assert!(questions.iter().all(|name| of_kind(name).is_some_and(starts)));

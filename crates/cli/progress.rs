@@ -6,12 +6,12 @@ use std::time::{Duration, Instant};
 use veilsum_node::{
     clock::seconds_since_1970,
     role::{
-        progress::{Progress, size},
+        progress::{Progress, ago, size},
         status::{Phase, Status},
     },
 };
 
-use crate::screen::{self, ago};
+use crate::screen;
 
 /// Cells of the bar.
 const BAR: u32 = 30;

@@ -70,10 +70,12 @@ pub(crate) fn stop(args: &StopArgs, json: bool) -> Result<(), Failure> {
         return Err(Failure::input(what, "say where the coordinator keeps its journal: --state DIR"));
     }
     let folder = args.roster.parent().unwrap_or(Path::new(""));
-    if GuestList::within(folder).exists() && GuestList::load(folder)?.run.is_none_or(|run| run.ended.is_some()) {
+    let list = GuestList::within(folder).exists().then(|| GuestList::load(folder)).transpose()?;
+    let run = list.map(|list| list.run.filter(|run| run.ended.is_none()));
+    if run == Some(None) {
         return Err(Failure::input("no run goes on here", "see `veilsum federation show`"));
     }
-    server::end(&state)?;
+    server::end(&state, run.flatten().is_some_and(|run| run.set_back))?;
     let text = "the run ends for everybody, with what is out so far; where the coordinator does not run now, when it is started again";
     crate::verb::print(json, &json!({ "ends": true }), text)
 }
@@ -112,11 +114,8 @@ pub(crate) fn propose(args: &ProposeArgs, json: bool) -> Result<(), Failure> {
     }
     enough(args, &federation)?;
     if GuestList::serving(&args.folder)?.is_some() {
-        return Err(Failure::new(
-            Code::Network,
-            "nobody serves this federation, so nobody can answer",
-            "start it in another window: veilsum run",
-        ));
+        let next = "start it in another window: veilsum run";
+        return Err(Failure::new(Code::Network, "nobody serves this federation, so nobody can answer", next));
     }
     if let Some(run) = list.run {
         if run.ended.is_none() {
@@ -187,14 +186,11 @@ pub(crate) fn propose(args: &ProposeArgs, json: bool) -> Result<(), Failure> {
                 true => "speak to their operators, whose screens say why, and make another plan",
                 false => "speak to their operators, whose screens say what they have to do, and propose again",
             };
-            Failure::new(
-                Code::Policy,
-                format!(
-                    "this plan would not be answered by {}; nothing was begun, and nobody spent anything",
-                    some_of(&refused, ", ")
-                ),
-                next,
-            )
+            let what = format!(
+                "this plan would not be answered by {}; nothing was begun, and nobody spent anything",
+                some_of(&refused, ", ")
+            );
+            Failure::new(Code::Policy, what, next)
         });
     }
     if args.start {
@@ -228,17 +224,14 @@ fn told(lines: &[Line]) -> String {
 fn enough(args: &ProposeArgs, federation: &Federation) -> Result<(), Failure> {
     let sites = &federation.roster.sites;
     if let Some(other) = args.without.iter().find(|name| !sites.iter().any(|site| site.name == **name)) {
-        return Err(Failure::usage(
-            format!("{other} is no site of the roster"),
-            "see the names: veilsum verify roster.toml",
-        ));
+        let next = "see the names: veilsum verify roster.toml";
+        return Err(Failure::usage(format!("{other} is no site of the roster"), next));
     }
     let (left, least) = (sites.len() - args.without.len(), federation.terms.least(sites.len()));
     if left < least {
-        return Err(Failure::input(
-            format!("{} would be left, and every total of this plan covers {least} at least", counted(left, "site")),
-            "wait for the others; a run that cannot end is not begun",
-        ));
+        let what =
+            format!("{} would be left, and every total of this plan covers {least} at least", counted(left, "site"));
+        return Err(Failure::input(what, "wait for the others; a run that cannot end is not begun"));
     }
     Ok(())
 }

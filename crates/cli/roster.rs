@@ -22,14 +22,12 @@ use crate::words::fingerprint_line;
 /// A [`Failure`] that names what is bad.
 pub(crate) fn verify(file: &Path, json: bool) -> Result<(), Failure> {
     let roster = load_roster(file)?;
+    let (name, fingerprint_line, parties) = (&roster.name, fingerprint_line(&roster), parties(&roster));
     let text = format!(
-        "{} is valid: {}, {} sites, signed by {}\n{}  (compare all words in a call with the other operators)\n\n{}",
+        "{} is valid: {name}, {} sites, signed by {}\n{fingerprint_line}  (compare all words in a call with the other operators)\n\n{parties}",
         file.display(),
-        roster.name,
         roster.sites.len(),
-        roster.coordinator.name,
-        fingerprint_line(&roster),
-        parties(&roster)
+        roster.coordinator.name
     );
     let value = json!({ "valid": true, "name": roster.name, "sites": roster.sites.len(),
         "hash": roster.hash().to_string(), "fingerprint": roster_fingerprint(&roster.hash()), "roster": to_json(&roster) });
@@ -49,12 +47,11 @@ pub(crate) fn few(roster: &Roster, file: &Path) -> String {
         return parties(roster);
     }
     let names: Vec<&str> = roster.sites.iter().map(|site| site.name.as_str()).collect();
+    let (name, quoted) = (&roster.coordinator.name, quoted(file));
     format!(
-        "coordinator   {}\nintermediary  {}\nsites         {}\na line for each, with its key: veilsum verify {}\n",
-        roster.coordinator.name,
+        "coordinator   {name}\nintermediary  {}\nsites         {}\na line for each, with its key: veilsum verify {quoted}\n",
         roster.intermediary.name,
-        some_of(&names, ", "),
-        quoted(file)
+        some_of(&names, ", ")
     )
 }
 

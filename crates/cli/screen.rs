@@ -67,16 +67,6 @@ impl Write for Lines {
     }
 }
 
-/// A time in the largest unit of which it has two or more.
-pub(crate) fn ago(seconds: u64) -> String {
-    match seconds {
-        0..120 => format!("{seconds} s"),
-        120..7_200 => format!("{} min", seconds / 60),
-        7_200..172_800 => format!("{} h", seconds / 3_600),
-        _ => format!("{} days", seconds / 86_400),
-    }
-}
-
 /// The line as a terminal shows it, broken at spaces; the lines after the first are `hang` further in.
 pub(crate) fn folded(line: &str, hang: usize) -> String {
     let columns = std::env::var("COLUMNS").ok().and_then(|text| text.parse().ok()).unwrap_or(COLUMNS);

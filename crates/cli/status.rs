@@ -20,7 +20,7 @@ use veilsum_node::{
     },
     error::Failure,
     role::{
-        progress::size,
+        progress::{ago, size},
         status::{self, Peer, Phase, Status},
     },
     store::{HubEntry, Journal},
@@ -33,7 +33,7 @@ use veilsum_proto::{
 
 use crate::{
     party::{Documents, state_beside, state_of},
-    screen::{ago, folded},
+    screen::folded,
     verb::Verb,
 };
 

@@ -74,13 +74,10 @@ impl Kind {
             return Kind::Ledger;
         }
         let Ok(value) = serde_json::from_slice::<Value>(bytes) else {
-            let json = bytes.trim_ascii_start().first() == Some(&b'{');
-            return if json {
-                Kind::Result
-            } else if is_roster(bytes) {
-                Kind::Roster
-            } else {
-                Kind::Other
+            return match bytes.trim_ascii_start().first() {
+                Some(b'{') => Kind::Result,
+                _ if is_roster(bytes) => Kind::Roster,
+                _ => Kind::Other,
             };
         };
         match value.get("format").and_then(Value::as_str).and_then(|format| format.split('/').next()) {
@@ -170,12 +167,10 @@ impl VerifyArgs {
         signers.dedup();
         let value = json!({ "whole": true, "entries": checked.head.entries, "link": checked.head.link.to_string(),
             "signers": signers.iter().map(ToString::to_string).collect::<Vec<_>>() });
+        let (file, entries, link) = (self.file.display(), &checked.head.entries, &checked.head.link);
         let mut text = format!(
-            "{}: {} entries, each following from the one before\nsigned by the key {} (compare it with the roster)\nlink of the last one: {}",
-            self.file.display(),
-            checked.head.entries,
-            signers.iter().map(|key| fingerprint(&key.0)).collect::<Vec<_>>().join(" and then "),
-            checked.head.link
+            "{file}: {entries} entries, each following from the one before\nsigned by the key {} (compare it with the roster)\nlink of the last one: {link}",
+            signers.iter().map(|key| fingerprint(&key.0)).collect::<Vec<_>>().join(" and then ")
         );
         if self.head.is_none() {
             text +=

@@ -1,5 +1,5 @@
-//! Who is told how a party's run goes: the screen, the log, and a file of events. `veilsum status` shows the same to a browser and to
-//! metrics, from a process of its own.
+//! Who is told how a party's run goes: the screen, the log, and a file of events. `veilsum status` shows the same, as text or metrics,
+//! from a process of its own.
 
 use std::{
     path::PathBuf,

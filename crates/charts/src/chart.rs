@@ -161,9 +161,9 @@ impl Chart {
     }
 
     fn lines(&self, drawing: &mut Drawing, series: &[(String, Vec<(f64, f64)>)]) -> f64 {
-        let points = || series.iter().flat_map(|(_, points)| points.iter().copied());
-        let both = || points().filter(|(x, y)| drawn(*x, false) && drawn(*y, self.log));
-        let frame = Frame::new(self, drawing, 6.0, (both().map(|p| p.0), both().map(|p| p.1)));
+        let points = series.iter().flat_map(|(_, points)| points.iter().copied());
+        let both: Vec<_> = points.filter(|(x, y)| drawn(*x, false) && drawn(*y, self.log)).collect();
+        let frame = Frame::new(self, drawing, 6.0, &both);
         for (style, (name, points)) in series.iter().enumerate() {
             let places = points.iter().filter_map(|(x, y)| Some((frame.x.place(*x)?, frame.y.place(*y)?)));
             let places: Vec<(f64, f64)> = places.collect();
@@ -207,17 +207,14 @@ impl Chart {
     }
 
     fn plane(&self, drawing: &mut Drawing, clouds: &[Cloud], spots: &[Spot]) -> f64 {
-        let reach = |spot: &Spot| spot.ellipse.unwrap_or_default();
-        let places = || {
-            let of_spots = spots.iter().flat_map(move |spot| {
-                let (dx, dy) = reach(spot);
-                [(spot.at.0 - dx, spot.at.1 - dy), (spot.at.0 + dx, spot.at.1 + dy)]
-            });
-            of_spots.chain(clouds.iter().flat_map(|cloud| cloud.points.iter().copied()))
-        };
+        let of_spots = spots.iter().flat_map(|spot| {
+            let (dx, dy) = spot.ellipse.unwrap_or_default();
+            [(spot.at.0 - dx, spot.at.1 - dy), (spot.at.0 + dx, spot.at.1 + dy)]
+        });
+        let places: Vec<_> = of_spots.chain(clouds.iter().flat_map(|cloud| cloud.points.iter().copied())).collect();
         // Circles do not reach over the axes.
         let inset = if spots.iter().any(|spot| spot.ellipse.is_none() && spot.share.is_some()) { LARGEST } else { 6.0 };
-        let frame = Frame::new(self, drawing, inset, (places().map(|p| p.0), places().map(|p| p.1)));
+        let frame = Frame::new(self, drawing, inset, &places);
         let at = |(x, y): (f64, f64)| Some((frame.x.place(x)?, frame.y.place(y)?));
         for cloud in clouds {
             let marks: String = cloud.points.iter().filter_map(|p| at(*p)).map(|p| mark(p, 2.0, cloud.style)).collect();
@@ -225,10 +222,12 @@ impl Chart {
                 drawing.path(&marks, if cloud.faint { "faint" } else { "fill" }, cloud.style, &cloud.name);
             }
         }
+        let title =
+            |Spot { name, at, .. }: &Spot| format!("{name}: {} {}, {} {}", self.x, number(at.0), self.y, number(at.1));
         let largest = spots.iter().filter_map(|spot| spot.share).filter(|share| share.is_finite()).fold(0.0, f64::max);
         for spot in spots {
             let Some(place) = at(spot.at) else { continue };
-            let title = format!("{}: {} {}, {} {}", spot.name, self.x, number(spot.at.0), self.y, number(spot.at.1));
+            let title = title(spot);
             if let Some(path) = spot.ellipse.and_then(|of| ellipse(&frame, place, of)) {
                 drawing.path(&path, "soft", spot.style, &title);
             } else if let Some(share) = spot.share.filter(|share| *share > 0.0 && largest > 0.0) {
@@ -239,8 +238,7 @@ impl Chart {
         let centres: Vec<(f64, f64)> = spots.iter().filter_map(|spot| at(spot.at)).collect();
         for spot in spots {
             let Some(place) = at(spot.at) else { continue };
-            let title = format!("{}: {} {}, {} {}", spot.name, self.x, number(spot.at.0), self.y, number(spot.at.1));
-            drawing.mark(place, 5.0, spot.style, &title);
+            drawing.mark(place, 5.0, spot.style, &title(spot));
             // Where words would lie on others there are none: the mark says whose it is.
             let wide = width(&spot.name, LETTER);
             let free = |(x, y): &(f64, f64)| {
@@ -255,17 +253,9 @@ impl Chart {
                 inside && marks && taken.iter().all(|other| apart(other, 2.0))
             };
             let aside = 8.0 + wide / 2.0;
-            let around = [
-                (0.0, -9.0),
-                (aside, 4.0),
-                (-aside, 4.0),
-                (0.0, 18.0),
-                (aside, -8.0),
-                (-aside, -8.0),
-                (aside, 14.0),
-                (-aside, 14.0),
-            ];
-            if let Some(there) = around.into_iter().map(|(dx, dy)| (place.0 + dx, place.1 + dy)).find(free) {
+            let along = [0.0, aside, -aside, 0.0, aside, -aside, aside, -aside];
+            let around = along.into_iter().zip([-9.0, 4.0, 4.0, 18.0, -8.0, -8.0, 14.0, 14.0]);
+            if let Some(there) = around.map(|(dx, dy)| (place.0 + dx, place.1 + dy)).find(free) {
                 drawing.text(there, Anchor::MIDDLE, "halo", &spot.name, wide + 1.0);
                 taken.push(there);
             }
@@ -293,24 +283,19 @@ struct Frame {
 }
 
 impl Frame {
-    fn new(
-        chart: &Chart,
-        drawing: &mut Drawing,
-        inset: f64,
-        (xs, ys): (impl Iterator<Item = f64>, impl Iterator<Item = f64>),
-    ) -> Frame {
+    fn new(chart: &Chart, drawing: &mut Drawing, inset: f64, places: &[(f64, f64)]) -> Frame {
         drawing.text((0.0, 12.0), Anchor::START, "quiet", &chart.y, WIDE);
         let lanes = 22.0;
         let roof = lanes + 15.0 * chart.notes.len() as f64;
         let floor = roof + PLAIN;
-        let y = Scale::around(ys, (floor - inset, roof + inset), chart.log);
+        let y = Scale::around(places.iter().map(|at| at.1), (floor - inset, roof + inset), chart.log);
         let ticks = y.ticks(5);
         let left = ticks.iter().map(|(_, words)| width(words, LETTER)).fold(16.0, f64::max).min(76.0) + 8.0;
         for (at, words) in &ticks {
             drawing.line((left, *at), (WIDE, *at), "grid");
             drawing.text((left - 5.0, at + 4.0), Anchor::END, "", words, left - 5.0);
         }
-        let x = Scale::around(xs, (left + inset, WIDE - inset), false);
+        let x = Scale::around(places.iter().map(|at| at.0), (left + inset, WIDE - inset), false);
         drawing.line((left, floor), (WIDE, floor), "axis");
         ticks_below(drawing, &x, floor, 6);
         drawing.text((WIDE, floor + 32.0), Anchor::END, "quiet", &chart.x, WIDE - left);

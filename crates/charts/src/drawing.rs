@@ -70,21 +70,14 @@ impl Drawing {
         }
         let title = if shown == words { String::new() } else { format!("<title>{}</title>", escaped(words)) };
         let class = if class.is_empty() { String::new() } else { format!(" class=\"{class}\"") };
-        let Anchor(anchor) = anchor;
-        let _ =
-            writeln!(self.out, "<text x=\"{}\" y=\"{}\"{anchor}{class}>{}{title}</text>", n(x), n(y), escaped(&shown));
+        let (Anchor(anchor), x, y, shown) = (anchor, n(x), n(y), escaped(&shown));
+        let _ = writeln!(self.out, "<text x=\"{x}\" y=\"{y}\"{anchor}{class}>{shown}{title}</text>");
     }
 
     /// A straight line.
     pub(crate) fn line(&mut self, from: (f64, f64), to: (f64, f64), class: &str) {
-        let _ = writeln!(
-            self.out,
-            "<line x1=\"{}\" y1=\"{}\" x2=\"{}\" y2=\"{}\" class=\"{class}\"/>",
-            n(from.0),
-            n(from.1),
-            n(to.0),
-            n(to.1)
-        );
+        let [x1, y1, x2, y2] = [from.0, from.1, to.0, to.1].map(n);
+        let _ = writeln!(self.out, "<line x1=\"{x1}\" y1=\"{y1}\" x2=\"{x2}\" y2=\"{y2}\" class=\"{class}\"/>");
     }
 
     /// A line through places, in the colour and dashes of this style.
@@ -154,11 +147,9 @@ impl Drawing {
 
     /// What was drawn, so high, with a name for those who do not see it.
     pub(crate) fn svg(&self, high: f64, name: &str) -> String {
+        let (wide, high, name) = (n(WIDE), n(high.ceil()), escaped(name));
         format!(
-            "<svg xmlns=\"http://www.w3.org/2000/svg\" class=\"chart\" viewBox=\"0 0 {} {}\" role=\"img\" aria-label=\"{}\">\n{}</svg>\n",
-            n(WIDE),
-            n(high.ceil()),
-            escaped(name),
+            "<svg xmlns=\"http://www.w3.org/2000/svg\" class=\"chart\" viewBox=\"0 0 {wide} {high}\" role=\"img\" aria-label=\"{name}\">\n{}</svg>\n",
             self.out
         )
     }

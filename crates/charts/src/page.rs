@@ -79,6 +79,11 @@ impl Cell {
     }
 }
 
+/// The rows of a table.
+pub trait Rows<T>: IntoIterator<Item: IntoIterator<Item = T>> {}
+
+impl<T, R: IntoIterator<Item: IntoIterator<Item = T>>> Rows<T> for R {}
+
 impl<T: Into<String>> From<T> for Cell {
     fn from(text: T) -> Cell {
         Cell::Text(text.into())
@@ -137,41 +142,25 @@ impl Page {
     }
 
     /// A table with the names of its columns; a row may be shorter than these.
-    pub fn table<T: AsRef<str>>(
-        &mut self,
-        columns: &[&str],
-        rows: impl IntoIterator<Item: IntoIterator<Item = T>>,
-    ) -> &mut Page {
+    pub fn table<T: AsRef<str>>(&mut self, columns: &[&str], rows: impl Rows<T>) -> &mut Page {
         self.rows(list(columns), columns, rows, |text| escaped(text.as_ref()))
     }
 
     /// A table whose first column names what the numbers in the others are of. One with many columns scrolls by itself.
-    pub fn numbers(&mut self, columns: &[&str], rows: impl IntoIterator<Item: IntoIterator<Item = Cell>>) -> &mut Page {
-        self.scrolling(
-            if columns.len() > FIT { " class=\"numbers turns\"" } else { " class=\"numbers\"" },
-            columns,
-            rows,
-        )
+    pub fn numbers(&mut self, columns: &[&str], rows: impl Rows<Cell>) -> &mut Page {
+        let class = if columns.len() > FIT { " class=\"numbers turns\"" } else { " class=\"numbers\"" };
+        self.scrolling(class, columns, rows)
     }
 
     /// A table of cells.
-    pub fn cells(&mut self, columns: &[&str], rows: impl IntoIterator<Item: IntoIterator<Item = Cell>>) -> &mut Page {
+    pub fn cells(&mut self, columns: &[&str], rows: impl Rows<Cell>) -> &mut Page {
         self.scrolling("", columns, rows)
     }
 
-    fn scrolling(
-        &mut self,
-        class: &str,
-        columns: &[&str],
-        rows: impl IntoIterator<Item: IntoIterator<Item = Cell>>,
-    ) -> &mut Page {
-        let name = columns.iter().take(3).copied().collect::<Vec<_>>().join(", ");
+    fn scrolling(&mut self, class: &str, columns: &[&str], rows: impl Rows<Cell>) -> &mut Page {
+        let name = escaped(&columns.iter().take(3).copied().collect::<Vec<_>>().join(", "));
         // Whoever has no mouse can scroll it.
-        let _ = writeln!(
-            self.body,
-            "<div class=\"scroll\" tabindex=\"0\" role=\"group\" aria-label=\"{}\">",
-            escaped(&name)
-        );
+        let _ = writeln!(self.body, "<div class=\"scroll\" tabindex=\"0\" role=\"group\" aria-label=\"{name}\">");
         self.rows(class, columns, rows, Cell::html);
         self.body.push_str("</div>\n");
         self
@@ -194,12 +183,8 @@ impl Page {
     /// One chart under its title, with a sentence below it.
     pub fn chart(&mut self, chart: &Chart, note: &str) -> &mut Page {
         let note = if note.is_empty() { String::new() } else { format!("<p>{}</p>", escaped(note)) };
-        let _ = writeln!(
-            self.body,
-            "<figure><figcaption>{}</figcaption>\n{}{note}</figure>",
-            escaped(&chart.title),
-            chart.inline()
-        );
+        let (title, drawn) = (escaped(&chart.title), chart.inline());
+        let _ = writeln!(self.body, "<figure><figcaption>{title}</figcaption>\n{drawn}{note}</figure>");
         self
     }
 
@@ -211,15 +196,8 @@ impl Page {
         self
     }
 
-    fn rows<T>(
-        &mut self,
-        class: &str,
-        columns: &[&str],
-        rows: impl IntoIterator<Item: IntoIterator<Item = T>>,
-        cell: impl Fn(&T) -> String,
-    ) -> &mut Page {
-        let heads: String =
-            columns.iter().map(|column| format!("<th scope=\"col\">{}</th>", escaped(column))).collect();
+    fn rows<T>(&mut self, class: &str, columns: &[&str], rows: impl Rows<T>, cell: fn(&T) -> String) -> &mut Page {
+        let heads: String = columns.iter().map(|of| format!("<th scope=\"col\">{}</th>", escaped(of))).collect();
         let _ = writeln!(self.body, "<table{class}><thead><tr>{heads}</tr></thead><tbody>");
         for row in rows {
             self.body.push_str("<tr>");

@@ -117,25 +117,20 @@ pub(super) fn from_file(wish: &Wish<'_>, path: &Path, rules: RowRules) -> Result
         "iid" => None,
         column if header.iter().any(|of| of == column) => Some(column.to_owned()),
         other => {
-            return Err(Failure::usage(
-                format!("--split {other:?}: the file has no such column"),
-                format!("write iid, or one of {}", header.join(", ")),
-            ));
+            let next = format!("write iid, or one of {}", header.join(", "));
+            return Err(Failure::usage(format!("--split {other:?}: the file has no such column"), next));
         }
     };
     if let Some(column) = wish.columns.iter().map(Wanted::name).find(|column| !header.iter().any(|h| h == column)) {
-        return Err(Failure::usage(
-            format!("--column {column:?}: {} has no such column", path.display()),
-            format!("if it has another name there: --rows columns.NAME=COLUMN; the file has {}", header.join(", ")),
-        ));
+        let next =
+            format!("if it has another name there: --rows columns.NAME=COLUMN; the file has {}", header.join(", "));
+        return Err(Failure::usage(format!("--column {column:?}: {} has no such column", path.display()), next));
     }
     let category = |column: &&String| wish.categorical.iter().any(|of| of.column == **column);
     let is_named = |column: &&String| category(column) || wish.numbers().any(|name| name == column.as_str());
     if let Some(label) = label.as_ref().filter(is_named) {
-        return Err(Failure::usage(
-            format!("--column {label}: this column is not clustered, because the rows are split by it"),
-            "name others, or split the rows another way (--split iid)",
-        ));
+        let what = format!("--column {label}: this column is not clustered, because the rows are split by it");
+        return Err(Failure::usage(what, "name others, or split the rows another way (--split iid)"));
     }
     let any = wish.columns.is_empty() && wish.categorical.is_empty();
     let person = rules.person.as_deref().map(normal);
@@ -181,10 +176,8 @@ pub(super) fn from_file(wish: &Wish<'_>, path: &Path, rules: RowRules) -> Result
     };
     let parts = match &label {
         Some(column) if wish.sites.is_some() => {
-            return Err(Failure::usage(
-                "--sites and --split by a column contradict each other",
-                format!("leave --sites out: every value of {column:?} is a site"),
-            ));
+            let next = format!("leave --sites out: every value of {column:?} is a site");
+            return Err(Failure::usage("--sites and --split by a column contradict each other", next));
         }
         Some(_) => split::by_label(&table.labels.clone().unwrap_or_default()),
         None => split::iid(table.rows, wish.sites.unwrap_or(20), wish.seed.unwrap_or(0)),
@@ -192,10 +185,8 @@ pub(super) fn from_file(wish: &Wish<'_>, path: &Path, rules: RowRules) -> Result
     let next = "split into other --sites, or by another column";
     check_sites(parts.len()).map_err(|e| Failure::usage(e, next))?;
     if let Some((name, _)) = parts.iter().find(|(_, rows)| rows.is_empty()) {
-        return Err(Failure::usage(
-            format!("{name} would have no rows: {} rows for {} sites", table.rows, parts.len()),
-            "use fewer --sites",
-        ));
+        let what = format!("{name} would have no rows: {} rows for {} sites", table.rows, parts.len());
+        return Err(Failure::usage(what, "use fewer --sites"));
     }
     let column = |at: usize| {
         if let Some(ranged) = wish.ranged(&table.columns[at]) {

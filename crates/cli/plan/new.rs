@@ -113,10 +113,8 @@ pub(crate) fn made(args: &NewArgs, roster: Roster, known: Option<Columns>) -> Re
     let set = Settings::read(&args.what.set)?;
     let columns = columns::of_plan(&args.what.columns, known.as_ref())?;
     if !args.what.exact && args.expected_rows.is_none() {
-        return Err(Failure::usage(
-            "how many rows are expected in all?",
-            "say --expected-rows N, from what is public: whether the result can be told from the noise is forecast for as many",
-        ));
+        let next = "say --expected-rows N, from what is public: whether the result can be told from the noise is forecast for as many";
+        return Err(Failure::usage("how many rows are expected in all?", next));
     }
     let useless = set.get("dp_useless")?.unwrap_or(false);
     let expected_rows = args.expected_rows.unwrap_or(0);

@@ -57,17 +57,15 @@ pub(crate) fn to_text(federation: &Federation, cost: &Cost, privacy: Option<&Pri
     let (terms, work) = (&federation.terms, &federation.work);
     let numbers = work.columns.iter().map(|c| format!("{} {} to {}", c.name, c.lower, c.upper));
     let named = work.categorical.iter().map(|c| format!("{} one of {}", c.column, c.categories.join(", ")));
+    let (parameters, max_rows, min_total_rows) = (parameters(work), &terms.max_rows, &terms.min_total_rows);
     format!(
-        "fingerprint {}\nmethod      {}, {}, {}, {} at most\ncolumns     {}. {}\nrows        at most {} a site, at least {} in all\n",
+        "fingerprint {}\nmethod      {}, {parameters}, {}, {} at most\ncolumns     {}. {}\nrows        at most {max_rows} a site, at least {min_total_rows} in all\n",
         roster_fingerprint(&terms.hash()),
         work.method_name(),
-        parameters(work),
         counted(work.headers().count(), "column"),
         counted(work.max_questions() as usize, "question"),
         numbers.chain(named).collect::<Vec<_>>().join("; "),
-        words::UNREAD,
-        terms.max_rows,
-        terms.min_total_rows,
+        words::UNREAD
     ) + &cost.to_text()
         + &words::totals_beside(federation, cost)
         + &privacy.map_or_else(String::new, Privacy::to_text)
@@ -79,14 +77,13 @@ fn says(federation: &Federation, cost: &Cost, path: &Path) -> String {
         0 => "without a warning".to_owned(),
         n => format!("{} to read below", counted(n, "warning")),
     };
+    let (name, sites) = (&federation.roster.coordinator.name, counted(federation.roster.sites.len(), "site"));
     format!(
-        "Yes: {} is valid, signed by {} for these {}; {know}. It asks at most {} about {}. Whether a site answers them, `veilsum check` \
+        "Yes: {} is valid, signed by {name} for these {sites}; {know}. It asks at most {} about {}. Whether a site answers them, `veilsum check` \
          says.\n",
         path.display(),
-        federation.roster.coordinator.name,
-        counted(federation.roster.sites.len(), "site"),
         counted(federation.work.max_questions() as usize, "question"),
-        federation.work.headers().collect::<Vec<_>>().join(", "),
+        federation.work.headers().collect::<Vec<_>>().join(", ")
     )
 }
 

@@ -19,11 +19,8 @@ pub(crate) fn prepare(args: &RunArgs, json: bool) -> Result<ServerConfig, Failur
     warn_of_replacing(&result, &federation.terms);
     if !json {
         elsewhere(listen, &federation.roster.coordinator).iter().for_each(|warning| crate::tell!("{warning}"));
-        crate::tell!(
-            "waiting for {} sites on {listen} ({})",
-            federation.roster.sites.len(),
-            args.reach.transport.protocols()
-        );
+        let protocols = args.reach.transport.protocols();
+        crate::tell!("waiting for {} sites on {listen} ({protocols})", federation.roster.sites.len());
     }
     Ok(ServerConfig {
         party: args.reach.party(identity, federation, args.watch.watcher(json)?)?,

@@ -28,11 +28,10 @@ pub(crate) fn prepare(args: &RunArgs, json: bool) -> Result<IntermediaryConfig, 
     let coordinator = address_of(&federation.roster.coordinator)?;
     if !json {
         elsewhere(listen, &federation.roster.intermediary).iter().for_each(|warning| crate::tell!("{warning}"));
+        let (protocols, name) = (args.reach.transport.protocols(), &federation.roster.coordinator.name);
         crate::tell!(
-            "waiting for {} sites on {listen} ({}), and for {} at {coordinator}",
-            federation.roster.sites.len(),
-            args.reach.transport.protocols(),
-            federation.roster.coordinator.name,
+            "waiting for {} sites on {listen} ({protocols}), and for {name} at {coordinator}",
+            federation.roster.sites.len()
         );
     }
     Ok(IntermediaryConfig {

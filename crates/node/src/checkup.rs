@@ -2,8 +2,9 @@
 //! party in; and whether this machine is fit. Nothing here takes part in a run or disturbs one.
 
 use std::{
-    fmt, fs, io,
-    io::Write,
+    fmt,
+    fs::{self, File},
+    io::{self, Write},
     net::{IpAddr, Ipv6Addr, SocketAddr, TcpListener, UdpSocket},
     path::Path,
     sync::Arc,
@@ -102,18 +103,14 @@ pub fn disk(folder: &Path) -> Finding {
     let file = there.join(format!(".veilsum-check-{}", std::process::id()));
     let tried = write_and_remove(&file);
     let made = if there == folder { String::new() } else { format!(", where {} will be made", folder.display()) };
+    let (here, size) = (there.display(), TRIED >> 20);
     match tried {
-        Ok(()) => Finding::pass(
-            "disk",
-            format!("{} takes {} MiB{made}; they were removed again", there.display(), TRIED >> 20),
-        ),
-        Err(e) => Finding::fail(
-            "disk",
-            Failure::input(
-                format!("{} MiB cannot be written into {}{made} ({e})", TRIED >> 20, there.display()),
-                "make room, or make the folder yours to write to, or choose another one with --state",
-            ),
-        ),
+        Ok(()) => Finding::pass("disk", format!("{here} takes {size} MiB{made}; they were removed again")),
+        Err(e) => {
+            let next = "make room, or make the folder yours to write to, or choose another one with --state";
+            let what = format!("{size} MiB cannot be written into {here}{made} ({e})");
+            Finding::fail("disk", Failure::input(what, next))
+        }
     }
 }
 
@@ -177,7 +174,7 @@ pub fn private(key: &Path, state: &Path) -> Finding {
     let all = [state.to_owned(), Pinned::beside(key)].into_iter().chain(of_key).chain(within);
     let open: Vec<String> = all
         .filter(|path| path.is_file() || path.is_dir())
-        .filter(|path| matches!(files::check_private(path), Err(FileError::NotPrivate { .. })))
+        .filter(|path| matches!(files::check_private(path), Err(FileError::NotPrivate(..))))
         .map(|path| files::quoted(&path))
         .collect();
     if open.is_empty() {
@@ -188,8 +185,7 @@ pub fn private(key: &Path, state: &Path) -> Finding {
 }
 
 fn write_and_remove(file: &Path) -> io::Result<()> {
-    let mut options = fs::OpenOptions::new();
-    let written = options.write(true).create_new(true).open(file).and_then(|mut open| {
+    let written = File::create_new(file).and_then(|mut open| {
         let block = vec![0; 1 << 20];
         (0..TRIED / block.len()).try_for_each(|_| open.write_all(&block))?;
         open.sync_all()
@@ -353,8 +349,8 @@ fn ways(peer: &Member, address: &Address, found: &[SocketAddr], proxy: Option<Pr
         at,
         straight,
     };
-    let mut ways: Vec<Way> =
-        found.iter().map(|at| way("QUIC", Transport::Quic, None, Address::from(*at), None)).collect();
+    let quic = |at: &SocketAddr| way("QUIC", Transport::Quic, None, Address::from(*at), None);
+    let mut ways: Vec<Way> = found.iter().map(quic).collect();
     match proxy {
         Some(proxy) => ways.push(way("proxy", Transport::Tcp, Some(proxy), address.clone(), None)),
         None => ways.extend(found.iter().map(|at| way("TCP", Transport::Tcp, None, Address::from(*at), Some(*at)))),

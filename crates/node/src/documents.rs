@@ -170,10 +170,9 @@ fn read_often(from: &RowsFrom) -> Result<(), Failure> {
     if !pipe || from.rules.person.is_none() {
         return Ok(());
     }
-    let what = format!(
-        "{}: it is a pipe, which can be read once, and rows cut to so many of a person are read twice",
-        from.data.display()
-    );
+    let data = from.data.display();
+    let what =
+        format!("{data}: it is a pipe, which can be read once, and rows cut to so many of a person are read twice");
     let next =
         "give the rows as a file, a folder, or on standard input (--data -); or take person out of [rows] in site.toml";
     Err(Failure::input(what, next))

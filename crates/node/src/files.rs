@@ -32,32 +32,17 @@ pub enum FileError {
     #[error("{} is there already and was left as it is", _0.display())]
     Exists(PathBuf),
     /// The file can't be written.
-    #[error("{} cannot be written ({source})", path.display())]
-    Write {
-        /// The file.
-        path: PathBuf,
-        /// What the system said.
-        source: io::Error,
-    },
+    #[error("{} cannot be written ({_1})", _0.display())]
+    Write(PathBuf, #[source] io::Error),
     /// The file can't be read.
-    #[error("{} cannot be read ({source})", path.display())]
-    Read {
-        /// The file.
-        path: PathBuf,
-        /// What the system said.
-        source: io::Error,
-    },
+    #[error("{} cannot be read ({_1})", _0.display())]
+    Read(PathBuf, #[source] io::Error),
     /// It is no file of its kind: what is wrong with it, and what to do.
     #[error("{} {_1}", _0.display())]
     Unfit(PathBuf, String, &'static str),
-    /// Others may read or change a secret.
-    #[error("{} holds a secret and is open to other users (mode {mode:03o})", path.display())]
-    NotPrivate {
-        /// The file.
-        path: PathBuf,
-        /// Its permission bits.
-        mode: u32,
-    },
+    /// Others may read or change a secret, by its permission bits.
+    #[error("{} holds a secret and is open to other users (mode {_1:03o})", _0.display())]
+    NotPrivate(PathBuf, u32),
 }
 
 impl FileError {
@@ -65,10 +50,10 @@ impl FileError {
     pub fn advice(&self) -> String {
         match self {
             Self::Exists(_) => "move it away, or ask for it to be replaced".into(),
-            Self::Write { .. } => "check that its folder exists, is yours to write to, and has free space".into(),
-            Self::Read { .. } => "check the path and who may read it".into(),
+            Self::Write(..) => "check that its folder exists, is yours to write to, and has free space".into(),
+            Self::Read(..) => "check the path and who may read it".into(),
             Self::Unfit(_, _, next) => (*next).into(),
-            Self::NotPrivate { path, .. } => {
+            Self::NotPrivate(path, _) => {
                 format!("run: chmod 600 {}  (and replace the secret if others use this machine)", quoted(path))
             }
         }
@@ -117,14 +102,14 @@ pub fn read_private(path: impl AsRef<Path>, max_bytes: usize) -> Result<Zeroizin
 /// Refuses a secret's file that group or others can read, write or execute.
 pub fn check_private(path: impl AsRef<Path>) -> Result<(), FileError> {
     let path = path.as_ref();
-    let meta = fs::metadata(path).map_err(|source| FileError::Read { path: path.to_owned(), source })?;
+    let meta = fs::metadata(path).map_err(|source| FileError::Read(path.to_owned(), source))?;
     check_mode(path, &meta)
 }
 
 // ---- Reading --------------------------------------------------------------------------------------------------------
 
 fn open(path: &Path) -> Result<(File, fs::Metadata), FileError> {
-    let failed = |source| FileError::Read { path: path.to_owned(), source };
+    let failed = |source| FileError::Read(path.to_owned(), source);
     // Looked at before it is opened, as opening a named pipe would wait for somebody to write to it.
     if !fs::metadata(path).map_err(failed)?.is_file() {
         return Err(FileError::Unfit(path.to_owned(), "is not a regular file".into(), "check the path"));
@@ -136,7 +121,7 @@ fn open(path: &Path) -> Result<(File, fs::Metadata), FileError> {
 
 fn read_into(file: &File, path: &Path, bytes: &mut Vec<u8>, max: usize) -> Result<(), FileError> {
     let one_more = u64::try_from(max).unwrap_or(u64::MAX).saturating_add(1);
-    file.take(one_more).read_to_end(bytes).map_err(|source| FileError::Read { path: path.to_owned(), source })?;
+    file.take(one_more).read_to_end(bytes).map_err(|source| FileError::Read(path.to_owned(), source))?;
     if bytes.len() > max {
         let what = format!("is longer than the {max} bytes allowed for it");
         return Err(FileError::Unfit(path.to_owned(), what, "check that it is the right file"));
@@ -148,7 +133,7 @@ fn check_mode(path: &Path, meta: &fs::Metadata) -> Result<(), FileError> {
     use std::os::unix::fs::PermissionsExt;
     let mode = meta.permissions().mode() & 0o777;
     if mode & 0o077 != 0 {
-        return Err(FileError::NotPrivate { path: path.to_owned(), mode });
+        return Err(FileError::NotPrivate(path.to_owned(), mode));
     }
     Ok(())
 }
@@ -209,7 +194,7 @@ fn is_already(path: &Path, bytes: &[u8]) -> bool {
 
 /// What became of the file at `path` where the system did not let it be written.
 fn failed(path: &Path) -> impl Fn(io::Error) -> FileError {
-    move |source| FileError::Write { path: path.to_owned(), source }
+    move |source| FileError::Write(path.to_owned(), source)
 }
 
 /// A file that is written bit by bit, for its owner's eyes alone. It takes its name, in place of an older one, when it is whole; until
@@ -255,7 +240,7 @@ impl From<FileError> for Failure {
     fn from(e: FileError) -> Self {
         let advice = e.advice();
         match &e {
-            FileError::Write { source, .. } => unwritten(source, &e, &advice),
+            FileError::Write(_, source) => unwritten(source, &e, &advice),
             _ => Failure::input(e, advice),
         }
     }
@@ -310,7 +295,7 @@ mod tests {
             let error = format!("{error}; {}", error.advice());
             assert!(error.contains(&format!("chmod 600 '{}'", path.display())), "{error}");
             assert!(error.contains(&format!("mode {open:o}")), "{error}");
-            assert!(matches!(read_private(&path, 99), Err(FileError::NotPrivate { .. })));
+            assert!(matches!(read_private(&path, 99), Err(FileError::NotPrivate(..))));
         }
         // Replacing it closes it.
         write_private(&path, b"seed", Existing::Replace).expect("as told");
@@ -367,7 +352,7 @@ mod tests {
         assert!(error.contains("check that its folder exists"), "{error}");
         fs::create_dir(folder.0.join("taken")).expect("a new folder");
         fs::write(folder.0.join("taken").join("x"), b"").expect("a file in it");
-        assert!(matches!(write_atomic(folder.0.join("taken"), b"x"), Err(FileError::Write { .. })));
+        assert!(matches!(write_atomic(folder.0.join("taken"), b"x"), Err(FileError::Write(..))));
         assert_eq!(names(&folder), ["taken"]);
         let unnamed = write_atomic(folder.0.join(".."), b"x").unwrap_err();
         assert!(unnamed.to_string().contains("does not name a file"), "{unnamed}");
@@ -398,7 +383,7 @@ mod tests {
         assert_eq!(read_limited(&path, 100).expect("just fits").len(), 100);
         assert!(read_limited(&path, 99).unwrap_err().to_string().contains("longer than the 99 bytes"));
         assert!(read_limited(&folder.0, 99).unwrap_err().to_string().contains("not a regular file"));
-        assert!(matches!(read_limited(folder.0.join("none"), 99), Err(FileError::Read { .. })));
+        assert!(matches!(read_limited(folder.0.join("none"), 99), Err(FileError::Read(..))));
         assert_eq!(read_limited(&path, usize::MAX).expect("no limit").len(), 100);
     }
 }

@@ -37,22 +37,17 @@ fn refused(why: impl std::fmt::Display) -> Failure {
 ///
 /// # Errors
 /// A [`Failure`] with what does not hold.
-pub fn recompute(
-    federation: &Federation,
-    checked: &Checked,
-    model: &[u8],
-    openings: &[u8],
-) -> Result<Recomputed, Failure> {
+pub fn recompute(agreed: &Federation, checked: &Checked, model: &[u8], openings: &[u8]) -> Result<Recomputed, Failure> {
     let said = openings_from_bytes(openings).ok_or_else(|| refused("its openings cannot be read to their end"))?;
-    let (replay, totals) = follow(federation, &said)?;
+    let (replay, totals) = follow(agreed, &said)?;
     let model_of = Model::from_bytes(model).map_err(|why| refused(format!("its model {why}")))?;
     let own = replay.result(&model_of, true).map_err(|why| refused(format!("its model does not follow: {why}")))?;
     let run = checked.fields.get("run").and_then(|run| run.as_str()).and_then(from_hex);
     let run = run.and_then(|run| run.try_into().ok()).map(Hash);
     if let Some(own) = &own {
-        let about = About { roster: &federation.roster, terms: &federation.terms };
+        let about = About { roster: &agreed.roster, terms: &agreed.terms };
         let known = serde_json::to_value(own).unwrap_or_default();
-        let domain = federation.work.domain()?;
+        let domain = agreed.work.domain()?;
         let follows = about.follows(&checked.text, &about.fields(known, run.as_ref(), model), &domain);
         follows.map_err(|why| refused(format!("its result does not follow from its openings: {why}")))?;
     }

@@ -93,10 +93,8 @@ pub fn replaces(result: &Path, plan: &str) -> Option<String> {
     let text = files::read_limited(result, signed::MAX_FILE).ok()?;
     let said = serde_json::from_slice::<Value>(&text).ok()?;
     (said.get("plan_hash")?.as_str()? != plan).then(|| {
-        format!(
-            "{} is the result of another plan; this run replaces it and what lies beside it when it ends",
-            result.display()
-        )
+        let file = result.display();
+        format!("{file} is the result of another plan; this run replaces it and what lies beside it when it ends")
     })
 }
 

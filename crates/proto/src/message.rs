@@ -269,6 +269,7 @@ impl MaskedFrame {
         let mut bytes = Vec::with_capacity(OVERHEAD + COMMITMENT + 8 * words.len());
         start(&mut bytes, Kind::MaskedInput, context, COMMITMENT + 8 * words.len());
         bytes.resize(START + COMMITMENT, 0);
+        // [ENC-4].
         words.iter().for_each(|word| bytes.extend_from_slice(&word.to_le_bytes()));
         let digest = masked_digest(&bytes[START + COMMITMENT..]);
         MaskedFrame { bytes, digest, context: *context }

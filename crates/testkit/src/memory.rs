@@ -10,7 +10,7 @@ use std::{
 
 use tokio::sync::{mpsc, watch};
 use veilsum_node::carrier::{
-    Address, Carrier, CarrierError, Credentials, HeaderCheck, Link, OPENING_TIMEOUT, PeerKey,
+    Call, Carrier, CarrierError, Credentials, Link, OPENING_TIMEOUT, Opening, PeerKey,
     link::{Bytes, Closing, Connection, Incoming, Outgoing, Pending, ReadError},
     listener::{Door, Guest, Port, Refused},
 };
@@ -83,12 +83,7 @@ impl Memory {
 }
 
 impl Carrier for Memory {
-    fn open<'a>(
-        &'a self,
-        at: SocketAddr,
-        credentials: &'a Credentials,
-        door: Arc<Door>,
-    ) -> Pending<'a, Result<Box<dyn Port>, CarrierError>> {
+    fn open<'a>(&'a self, at: SocketAddr, credentials: &'a Credentials, door: Arc<Door>) -> Opening<'a> {
         Box::pin(async move {
             let mut ports = self.ports();
             let free = (1..).map(|port| SocketAddr::new(at.ip(), port)).find(|at| !ports.contains_key(at));
@@ -98,14 +93,8 @@ impl Carrier for Memory {
         })
     }
 
-    fn dial<'a>(
-        &'a self,
-        to: &'a Address,
-        credentials: &'a Credentials,
-        expected: &'a PeerKey,
-        check: HeaderCheck,
-        _limit: Duration,
-    ) -> Pending<'a, Result<Link, CarrierError>> {
+    fn dial<'a>(&'a self, call: Call<'a>) -> Pending<'a, Result<Link, CarrierError>> {
+        let Call { to, credentials, expected, check, .. } = call;
         Box::pin(async move {
             if self.cut.as_ref().is_some_and(|cut| *cut.gone.borrow()) {
                 return Err(CarrierError::NotAccepted);

@@ -78,11 +78,14 @@ pub fn audit(scene: &Scene, seed: u64, tell: impl Fn(&str)) -> Result<Audited> {
     })
 }
 
+/// Makes the tries of one attack.
+type Tries<'a> = &'a dyn Fn() -> Result<Vec<Tried>>;
+
 /// Every attack in one draw.
 fn once(scene: &Scene, seed: u64, tell: impl Fn(&str)) -> Result<Vec<Tried>> {
     tell("playing the plan over the rows of all sites");
     let told = attacks::Told::of(scene, &scene.work, seed)?;
-    let each: [(&str, &dyn Fn() -> Result<Vec<Tried>>); 11] = [
+    let each: [(&str, Tries<'_>); 11] = [
         ("presence: is a person there?", &|| Ok(attacks::presence(scene, &told))),
         ("value: what is in a person's column?", &|| attacks::value(scene, &told, seed)),
         ("published record: is a centre a person?", &|| attacks::published(scene, &told, seed)),

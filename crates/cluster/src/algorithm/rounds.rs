@@ -37,11 +37,11 @@ impl Rounds {
         let (k, d) = (self.trail.fit.centres.k(), self.trail.fit.centres.columns());
         let fuzzy = matches!(self.weights, Weights::Memberships | Weights::Powers);
         check_values(values, k * (d + 1) + usize::from(!fuzzy))?;
-        let (weights, sums, distance) = match self.weights {
-            Weights::Powers => (&values[k * d..], &values[..k * d], &[][..]),
-            _ => (&values[..k], &values[k..k + k * d], &values[k + k * d..]),
+        let (weights, sums, distance, name) = match self.weights {
+            Weights::Powers => (&values[k * d..], &values[..k * d], &[][..], "U"),
+            _ => (&values[..k], &values[k..k + k * d], &values[k + k * d..], "weights"),
         };
-        check_weights(weights, rows.filter(|_| self.weights != Weights::LocalCentres), "weights")?;
+        check_weights(weights, rows.filter(|_| self.weights != Weights::LocalCentres), name)?;
         if distance.iter().any(|distance| *distance < 0.0) {
             return Err(Error::implausible("the sum of squared distances is negative"));
         }

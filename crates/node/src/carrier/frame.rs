@@ -66,26 +66,9 @@ pub(super) fn check_outgoing(frame: &[u8]) -> Result<(), FrameFault> {
     }
 }
 
-/// Takes a whole stream apart, at most `step` bytes at a time: its frames, and how it ended.
-///
-/// Links read through the same assembler; this is for tests that have bytes and no link.
-pub fn read_stream(stream: &[u8], step: usize, check: HeaderCheck) -> (Vec<Vec<u8>>, Result<(), FrameFault>) {
-    let mut assembler = Assembler::new(check);
-    let (mut rest, mut frames) = (stream, Vec::new());
-    while !rest.is_empty() {
-        let (now, later) = rest.split_at(step.min(assembler.wants()).min(rest.len()));
-        rest = later;
-        match assembler.push(now) {
-            Ok(frame) => frames.extend(frame),
-            Err(fault) => return (frames, Err(fault)),
-        }
-    }
-    (frames, assembler.end())
-}
-
 /// Collects one frame after the other. What has arrived stays here between two calls, so a caller that gives up
 /// waiting loses nothing.
-pub(super) struct Assembler {
+pub struct Assembler {
     check: HeaderCheck,
     /// Header and body as far as they are here.
     frame: Vec<u8>,
@@ -94,7 +77,8 @@ pub(super) struct Assembler {
 }
 
 impl Assembler {
-    pub(super) fn new(check: HeaderCheck) -> Self {
+    /// With no byte yet; `check` says how long a body may be.
+    pub fn new(check: HeaderCheck) -> Self {
         Self { check, frame: Vec::new(), body: None }
     }
 
@@ -104,12 +88,15 @@ impl Assembler {
     }
 
     /// Bytes missing to the end of the header or of the body, never 0: the most that [`Self::push`] takes.
-    pub(super) fn wants(&self) -> usize {
+    pub fn wants(&self) -> usize {
         self.total().saturating_sub(self.frame.len())
     }
 
     /// Takes the next bytes; answers a frame when it is whole.
-    pub(super) fn push(&mut self, bytes: &[u8]) -> Result<Option<Vec<u8>>, FrameFault> {
+    ///
+    /// # Errors
+    /// A [`FrameFault`] where they break the rules.
+    pub fn push(&mut self, bytes: &[u8]) -> Result<Option<Vec<u8>>, FrameFault> {
         debug_assert!(bytes.len() <= self.wants(), "a push must end with the frame");
         self.make_room(bytes.len());
         self.frame.extend_from_slice(bytes);
@@ -132,7 +119,10 @@ impl Assembler {
     }
 
     /// Whether the stream may end here.
-    pub(super) fn end(&self) -> Result<(), FrameFault> {
+    ///
+    /// # Errors
+    /// A [`FrameFault`] where it may not.
+    pub fn end(&self) -> Result<(), FrameFault> {
         match (self.frame.len(), self.body) {
             (0, None) => Ok(()),
             (got, None) => Err(FrameFault::TruncatedHeader(got)),

@@ -25,14 +25,14 @@ use tokio::{
 use tokio_rustls::TlsAcceptor;
 
 use super::{
-    Address, Carrier, CarrierError, Credentials, HeaderCheck, MAX_OPENING_PER_KEY, PeerKey,
+    Call, Carrier, CarrierError, Credentials, MAX_OPENING_PER_KEY, Opening, PeerKey, Result,
     link::{Link, Pending},
     listener::{Door, Guest, Port, Refused},
     pinned,
     places::{Places, held},
     stream::{self, Signs, identity},
 };
-use crate::error::{Code, Failure};
+use crate::error::Failure;
 
 /// What a letter begins with.
 const MARK: &[u8; 4] = b"VSL1";
@@ -119,9 +119,7 @@ impl End {
             self.inbox.extend(body);
             self.over |= last;
         }
-        if let Some(reader) = self.reader.take() {
-            reader.wake();
-        }
+        self.reader.take().into_iter().for_each(Waker::wake);
     }
 }
 
@@ -136,18 +134,13 @@ impl Letters {
     /// # Errors
     /// A [`Failure`] where it is no letter, or for another party.
     pub fn deliver(&self, letter: &[u8]) -> Result<(), Failure> {
-        let wrong = |what: &str| {
-            Failure::new(
-                Code::Input,
-                what,
-                "hand every letter, whole and unchanged, to the party that it is addressed to",
-            )
-        };
+        let next = "hand every letter, whole and unchanged, to the party that it is addressed to";
+        let wrong = |what: &str| Failure::input(what, next);
         if letter.len() > MAX_LETTER {
             return Err(wrong("a letter is longer than any"));
         }
-        let (to, from, connection, number, flags, body) =
-            parts(letter).ok_or_else(|| wrong("these bytes are no letter"))?;
+        let parts = parts(letter).ok_or_else(|| wrong("these bytes are no letter"))?;
+        let (to, from, connection, number, flags, body) = parts;
         if to != self.own {
             return Err(wrong("this letter is for another party"));
         }
@@ -198,8 +191,7 @@ impl Letters {
             }
             let flags = (if *theirs { 0 } else { DIALLED }) | (if end.done { LAST } else { 0 });
             let number = end.sent.to_le_bytes();
-            let header = [MARK.as_slice(), peer, &self.own, connection, &number, &[flags]];
-            let mut bytes = header.concat();
+            let mut bytes = [MARK.as_slice(), peer, &self.own, connection, &number, &[flags]].concat();
             bytes.append(&mut end.outbox);
             end.sent += 1;
             end.said = end.done;
@@ -229,14 +221,9 @@ fn parts(letter: &[u8]) -> Option<Parts<'_>> {
     let flags = *header.last()?;
     let known = at(0, 4)? == MARK && flags & !(DIALLED | LAST) == 0;
     known.then_some(())?;
-    Some((
-        at(4, 36)?.try_into().ok()?,
-        at(36, 68)?.try_into().ok()?,
-        at(68, 84)?.try_into().ok()?,
-        u64::from_le_bytes(at(84, 92)?.try_into().ok()?),
-        flags,
-        body,
-    ))
+    let (to, from) = (at(4, 36)?.try_into().ok()?, at(36, 68)?.try_into().ok()?);
+    let (connection, number) = (at(68, 84)?.try_into().ok()?, at(84, 92)?.try_into().ok()?);
+    Some((to, from, connection, u64::from_le_bytes(number), flags, body))
 }
 
 /// To whom a letter is addressed, and whose it says that it is; nothing where these bytes are no letter. It proves nothing.
@@ -251,12 +238,7 @@ async fn accept(wire: Wire, tls: TlsAcceptor, from: PeerKey) -> Result<Guest, Re
 }
 
 impl Carrier for Letters {
-    fn open<'a>(
-        &'a self,
-        at: SocketAddr,
-        credentials: &'a Credentials,
-        door: Arc<Door>,
-    ) -> Pending<'a, Result<Box<dyn Port>, CarrierError>> {
+    fn open<'a>(&'a self, at: SocketAddr, credentials: &'a Credentials, door: Arc<Door>) -> Opening<'a> {
         Box::pin(async move {
             let tls = TlsAcceptor::from(Arc::new(pinned::server_config(credentials, door.clone())?));
             held(&self.state).door = Some((door, tls));
@@ -265,14 +247,7 @@ impl Carrier for Letters {
     }
 
     /// Where a server is has no meaning here, and its letters take as long as they take.
-    fn dial<'a>(
-        &'a self,
-        _to: &'a Address,
-        credentials: &'a Credentials,
-        expected: &'a PeerKey,
-        check: HeaderCheck,
-        _limit: Duration,
-    ) -> Pending<'a, Result<Link, CarrierError>> {
+    fn dial<'a>(&'a self, Call { credentials, expected, check, .. }: Call<'a>) -> Pending<'a, Result<Link>> {
         Box::pin(async move {
             let tls = pinned::client_config(credentials, expected)?;
             let mut connection = [0; 16];

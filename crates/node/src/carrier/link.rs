@@ -8,7 +8,7 @@ use std::{future::Future, pin::Pin, sync::Arc, time::Duration};
 use tokio::time::{sleep, timeout};
 
 use super::{
-    CarrierError, FrameFault, HeaderCheck, PeerKey, REASON_LIMIT,
+    CarrierError, FrameFault, HeaderCheck, PeerKey, REASON_LIMIT, Result,
     frame::{Assembler, check_outgoing},
 };
 use crate::egress::Egress;
@@ -84,9 +84,9 @@ pub(super) async fn hears<T>(heard: impl Fn() -> u64, limit: Duration, over: imp
 /// The outgoing bytes of a connection.
 pub trait Outgoing: Send {
     /// Returns when the connection has taken the last byte. Need not be cancel-safe.
-    fn write<'a>(&'a mut self, bytes: &'a [u8]) -> Pending<'a, Result<(), CarrierError>>;
+    fn write<'a>(&'a mut self, bytes: &'a [u8]) -> Pending<'a, Result<()>>;
     /// Says that nothing follows, and waits until the peer has acknowledged every byte. May be called again.
-    fn finish(&mut self) -> Pending<'_, Result<(), CarrierError>>;
+    fn finish(&mut self) -> Pending<'_, Result<()>>;
 }
 
 /// The incoming bytes of a connection.
@@ -194,7 +194,7 @@ impl LinkSender {
     ///
     /// A peer that doesn't read makes this wait for ever; whoever serves others as well uses [`Self::send_within`].
     /// Not cancel-safe: a send that is dropped half-way breaks this direction, later sends say so.
-    pub async fn send(&mut self, frame: &Egress) -> Result<(), CarrierError> {
+    pub async fn send(&mut self, frame: &Egress) -> Result<()> {
         check_outgoing(frame.bytes())?;
         if self.broken {
             return Err(FrameFault::Broken.into());
@@ -206,7 +206,7 @@ impl LinkSender {
     }
 
     /// Like [`Self::send`], but a peer that has not taken the frame within `limit` loses the link.
-    pub async fn send_within(&mut self, frame: &Egress, limit: Duration) -> Result<(), CarrierError> {
+    pub async fn send_within(&mut self, frame: &Egress, limit: Duration) -> Result<()> {
         match timeout(limit, self.send(frame)).await {
             Ok(sent) => sent,
             Err(_) => {
@@ -218,7 +218,7 @@ impl LinkSender {
 
     /// Says that no frame follows and waits up to `limit` until the peer has acknowledged every byte. Its receiver
     /// then answers `None`.
-    pub async fn finish(&mut self, limit: Duration) -> Result<(), CarrierError> {
+    pub async fn finish(&mut self, limit: Duration) -> Result<()> {
         if self.broken {
             return Err(FrameFault::Broken.into());
         }
@@ -248,7 +248,7 @@ impl LinkReceiver {
     ///
     /// A frame that breaks the rules closes the connection: behind it, no frame's beginning can be told. Cancel-safe:
     /// what has arrived of a frame is kept for the next call.
-    pub async fn recv(&mut self) -> Result<Option<Vec<u8>>, CarrierError> {
+    pub async fn recv(&mut self) -> Result<Option<Vec<u8>>> {
         if self.broken {
             return Err(FrameFault::Broken.into());
         }
@@ -295,7 +295,7 @@ impl Link {
 #[cfg(test)]
 impl LinkSender {
     /// As [`Self::send`].
-    pub(super) async fn send_bytes(&mut self, frame: &[u8]) -> Result<(), CarrierError> {
+    pub(super) async fn send_bytes(&mut self, frame: &[u8]) -> Result<()> {
         self.send(&Egress::foreign(frame)).await
     }
 

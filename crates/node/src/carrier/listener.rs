@@ -12,7 +12,7 @@ use tokio::{
 };
 
 use super::{
-    Allowed, CarrierError, HeaderCheck, MAX_HANDSHAKES, MAX_OPENING_PER_KEY, PeerKey,
+    Allowed, CarrierError, HeaderCheck, MAX_HANDSHAKES, MAX_OPENING_PER_KEY, PeerKey, Result,
     link::{Bytes, Closing, Connection, Link, Pending},
     places::{Places, held},
 };
@@ -60,7 +60,7 @@ impl Listener {
 
     /// The next peer that holds an allowed key and has begun its first frame. Peers that are refused show up in
     /// [`Self::refusals`] and nowhere else: an error here means that the listener is finished. Cancel-safe.
-    pub async fn accept(&mut self) -> Result<Link, CarrierError> {
+    pub async fn accept(&mut self) -> Result<Link> {
         self.links.recv().await.ok_or_else(|| CarrierError::closed("this listener is shut"))
     }
 

@@ -36,9 +36,9 @@ mod tests;
 use std::{fmt, io, net::SocketAddr, sync::Arc, time::Duration};
 
 pub use address::Address;
-pub use frame::FrameFault;
 #[doc(hidden)]
-pub use frame::read_stream;
+pub use frame::Assembler;
+pub use frame::FrameFault;
 pub use letters::{Letter, Letters};
 pub use link::{Link, LinkHandle, LinkReceiver, LinkSender, Pending};
 pub use listener::{Door, Listener, Port, Refusals};
@@ -54,25 +54,30 @@ use serde::{Deserialize, Serialize};
 /// door with the limits on strangers ([`listener`]) and the pinned keys of TLS 1.3 ([`pinned`]) are there for it to use.
 pub trait Carrier: Send + Sync {
     /// Opens `at` for peers that `door` lets in. Must be called within a tokio runtime.
-    fn open<'a>(
-        &'a self,
-        at: SocketAddr,
-        credentials: &'a Credentials,
-        door: Arc<Door>,
-    ) -> Pending<'a, Result<Box<dyn Port>, CarrierError>>;
+    fn open<'a>(&'a self, at: SocketAddr, credentials: &'a Credentials, door: Arc<Door>) -> Opening<'a>;
 
-    /// Connects to the server at `to`, which must hold the key `expected`, within `limit`. Must be called within a tokio
-    /// runtime.
+    /// Connects to a server. Must be called within a tokio runtime.
     ///
     /// An `Ok` says that the server is the right one. Whether it lets us in, its first frame says.
-    fn dial<'a>(
-        &'a self,
-        to: &'a Address,
-        credentials: &'a Credentials,
-        expected: &'a PeerKey,
-        check: HeaderCheck,
-        limit: Duration,
-    ) -> Pending<'a, Result<Link, CarrierError>>;
+    fn dial<'a>(&'a self, call: Call<'a>) -> Pending<'a, Result<Link>>;
+}
+
+/// A port that is being opened.
+pub type Opening<'a> = Pending<'a, Result<Box<dyn Port>>>;
+
+/// Who is called, and by whom.
+#[derive(Clone, Copy)]
+pub struct Call<'a> {
+    /// The server.
+    pub to: &'a Address,
+    /// The key that it must hold.
+    pub expected: &'a PeerKey,
+    /// The caller's own keys.
+    pub credentials: &'a Credentials,
+    /// Which frames may come.
+    pub check: HeaderCheck,
+    /// How long the attempt may take.
+    pub limit: Duration,
 }
 
 /// Which transports a party uses.
@@ -188,6 +193,9 @@ pub const CLOSE_GRACE: Duration = Duration::from_secs(1);
 
 /// A closing reason beyond this many characters is cut, ours as well as a peer's.
 pub const REASON_LIMIT: usize = 200;
+
+/// What comes of making or using a link.
+pub type Result<T, E = CarrierError> = std::result::Result<T, E>;
 
 /// Why a link could not be made or used. [`CarrierError::advice`] says what to try next.
 #[derive(Clone, Debug, thiserror::Error)]

@@ -9,7 +9,7 @@ use std::{
 use tokio::time::timeout;
 
 use super::{
-    Address, Allowed, Carrier, CarrierError, Credentials, HeaderCheck, PeerKey, Transport,
+    Allowed, Call, Carrier, CarrierError, Credentials, HeaderCheck, Opening, Result, Transport,
     link::{Link, Pending},
     listener::{Door, Listener, Port},
     proxy::Proxy,
@@ -27,7 +27,7 @@ const LOOKUP_BESIDE_PROXY: Duration = Duration::from_millis(500);
 ///
 /// # Errors
 /// [`CarrierError::Proxy`] where the environment names a proxy that cannot be used.
-pub fn choose(transport: Transport) -> Result<Arc<dyn Carrier>, CarrierError> {
+pub fn choose(transport: Transport) -> Result<Arc<dyn Carrier>> {
     let proxy = if transport == Transport::Quic { None } else { Proxy::of_environment()? };
     Ok(Arc::new(Network::new(transport, proxy)))
 }
@@ -42,7 +42,7 @@ pub async fn listen(
     credentials: &Credentials,
     allowed: Allowed,
     check: HeaderCheck,
-) -> Result<Listener, CarrierError> {
+) -> Result<Listener> {
     let (door, links) = Door::new(allowed, check);
     let port = carrier.open(at, credentials, door.clone()).await?;
     Ok(Listener::new(port, door, links))
@@ -68,12 +68,7 @@ impl Network {
         self.transport != Transport::Quic
     }
 
-    async fn open_at(
-        &self,
-        at: SocketAddr,
-        credentials: &Credentials,
-        door: &Arc<Door>,
-    ) -> Result<Ports, CarrierError> {
+    async fn open_at(&self, at: SocketAddr, credentials: &Credentials, door: &Arc<Door>) -> Result<Ports> {
         let mut ports = Vec::new();
         if self.quic() {
             ports.push(quic::open(at, credentials, door.clone())?);
@@ -87,12 +82,7 @@ impl Network {
 }
 
 impl Carrier for Network {
-    fn open<'a>(
-        &'a self,
-        at: SocketAddr,
-        credentials: &'a Credentials,
-        door: Arc<Door>,
-    ) -> Pending<'a, Result<Box<dyn Port>, CarrierError>> {
+    fn open<'a>(&'a self, at: SocketAddr, credentials: &'a Credentials, door: Arc<Door>) -> Opening<'a> {
         Box::pin(async move {
             let (mut at, mut attempt) = (at, 0);
             loop {
@@ -115,14 +105,8 @@ impl Carrier for Network {
         })
     }
 
-    fn dial<'a>(
-        &'a self,
-        to: &'a Address,
-        credentials: &'a Credentials,
-        expected: &'a PeerKey,
-        check: HeaderCheck,
-        limit: Duration,
-    ) -> Pending<'a, Result<Link, CarrierError>> {
+    fn dial<'a>(&'a self, call: Call<'a>) -> Pending<'a, Result<Link>> {
+        let Call { to, limit, .. } = call;
         Box::pin(async move {
             let unresolved = |reason: String| CarrierError::Unresolved { addr: to.clone(), reason };
             let through = self.proxy.as_ref().filter(|proxy| proxy.serves(to));
@@ -138,17 +122,15 @@ impl Carrier for Network {
                 Err(_) => (Vec::new(), unresolved("the name server does not answer".into())),
             };
             let mut attempts = Vec::new();
-            if self.quic() {
-                for at in &found {
-                    attempts.push(quic::attempt(*at, to, credentials, expected, check, limit)?);
-                }
+            for at in found.iter().filter(|_| self.quic()) {
+                attempts.push(quic::attempt(*at, &call)?);
             }
             let paths: Vec<Path> = match through {
                 Some(proxy) => vec![Path::Through(proxy.clone())],
                 None => found.into_iter().map(Path::Straight).collect(),
             };
             for path in paths.into_iter().filter(|_| self.tcp()) {
-                attempts.push(tcp::attempt(path, to, credentials, expected, check, limit)?);
+                attempts.push(tcp::attempt(path, &call)?);
             }
             race::first(attempts, none).await
         })

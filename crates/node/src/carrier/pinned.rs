@@ -31,7 +31,7 @@ use rustls::{
 use rustls_pki_types::{CertificateDer, PrivatePkcs8KeyDer, ServerName, SubjectPublicKeyInfoDer, UnixTime};
 use zeroize::Zeroizing;
 
-use super::{ALPN, CarrierError, PeerKey, listener::Door};
+use super::{ALPN, CarrierError, PeerKey, Result, listener::Door};
 
 /// DER before an Ed25519 public key: SEQUENCE { SEQUENCE { id-Ed25519 }, BIT STRING } (RFC 8410, section 4).
 const SPKI_PREFIX: [u8; 12] = [0x30, 0x2a, 0x30, 0x05, 0x06, 0x03, 0x2b, 0x65, 0x70, 0x03, 0x21, 0x00];
@@ -63,13 +63,13 @@ fn hkdf() -> &'static dyn Hkdf {
 
 impl Credentials {
     /// From the 32 secret bytes that an Ed25519 key pair is derived from.
-    pub fn from_seed(seed: &[u8; 32]) -> Result<Self, CarrierError> {
+    pub fn from_seed(seed: &[u8; 32]) -> Result<Self> {
         let mut der = Zeroizing::new([0u8; 48]);
         der[..16].copy_from_slice(&PKCS8_PREFIX);
         der[16..].copy_from_slice(seed);
         let key = ring::sign::any_eddsa_type(&PrivatePkcs8KeyDer::from(der.as_slice())).map_err(CarrierError::setup)?;
-        let spki =
-            key.public_key().ok_or_else(|| CarrierError::setup("the signing key shows no public key"))?.into_owned();
+        let spki = key.public_key().ok_or_else(|| CarrierError::setup("the signing key shows no public key"))?;
+        let spki = spki.into_owned();
         let public = peer_key(&spki).map_err(CarrierError::setup)?;
         // With raw public keys the "chain" is the one SubjectPublicKeyInfo.
         let certified = Arc::new(CertifiedKey::new(vec![CertificateDer::from(spki.to_vec())], key));
@@ -107,10 +107,7 @@ pub(super) fn peer_key(spki: &[u8]) -> Result<PeerKey, TlsError> {
 }
 
 /// A dialler's TLS settings, and the verifier to ask afterwards whether the server's key was the wrong one.
-pub(super) fn client_config(
-    credentials: &Credentials,
-    expected: &PeerKey,
-) -> Result<(rustls::ClientConfig, Arc<Pinned>), CarrierError> {
+pub(super) fn client_config(own: &Credentials, expected: &PeerKey) -> Result<(rustls::ClientConfig, Arc<Pinned>)> {
     let expected = *expected;
     let verifier = Pinned::new(move |key| *key == expected);
     let mut config = rustls::ClientConfig::builder_with_provider(verifier.provider.clone())
@@ -118,7 +115,7 @@ pub(super) fn client_config(
         .map_err(CarrierError::setup)?
         .dangerous() // Not so here: instead of a certificate's chain, the key itself is compared.
         .with_custom_certificate_verifier(verifier.clone())
-        .with_client_cert_resolver(Arc::new(AlwaysResolvesClientRawPublicKeys::new(credentials.certified.clone())));
+        .with_client_cert_resolver(Arc::new(AlwaysResolvesClientRawPublicKeys::new(own.certified.clone())));
     config.alpn_protocols = vec![ALPN.to_vec()];
     config.enable_sni = false;
     config.enable_early_data = false;
@@ -128,7 +125,7 @@ pub(super) fn client_config(
 }
 
 /// A listener's TLS settings. Which keys come in, `door` says.
-pub(super) fn server_config(credentials: &Credentials, door: Arc<Door>) -> Result<rustls::ServerConfig, CarrierError> {
+pub(super) fn server_config(credentials: &Credentials, door: Arc<Door>) -> Result<rustls::ServerConfig> {
     let verifier = Pinned::new(move |key| door.lets_in(key));
     let mut config = rustls::ServerConfig::builder_with_provider(verifier.provider.clone())
         .with_protocol_versions(&[&rustls::version::TLS13])
@@ -142,30 +139,23 @@ pub(super) fn server_config(credentials: &Credentials, door: Arc<Door>) -> Resul
     Ok(config)
 }
 
+type Cert<'a> = CertificateDer<'a>;
+type Proof = Result<HandshakeSignatureValid, TlsError>;
+
 /// What both verifiers say of signatures: TLS 1.3 alone, by the raw Ed25519 key that was shown.
 macro_rules! proofs_of_possession {
     () => {
-        fn verify_tls12_signature(
-            &self,
-            _message: &[u8],
-            _cert: &CertificateDer<'_>,
-            _dss: &DigitallySignedStruct,
-        ) -> Result<HandshakeSignatureValid, TlsError> {
+        fn verify_tls12_signature(&self, _: &[u8], _: &CertificateDer<'_>, _: &DigitallySignedStruct) -> Proof {
             Err(TlsError::PeerIncompatible(PeerIncompatible::Tls12NotOffered))
         }
 
-        fn verify_tls13_signature(
-            &self,
-            message: &[u8],
-            cert: &CertificateDer<'_>,
-            dss: &DigitallySignedStruct,
-        ) -> Result<HandshakeSignatureValid, TlsError> {
+        fn verify_tls13_signature(&self, said: &[u8], by: &CertificateDer<'_>, dss: &DigitallySignedStruct) -> Proof {
             // The proof of possession: a signature over the handshake so far.
             if dss.scheme != SignatureScheme::ED25519 {
                 return Err(TlsError::PeerIncompatible(PeerIncompatible::NoSignatureSchemesInCommon));
             }
-            let spki = SubjectPublicKeyInfoDer::from(cert.as_ref());
-            verify_tls13_signature_with_raw_key(message, &spki, dss, &self.provider.signature_verification_algorithms)
+            let spki = SubjectPublicKeyInfoDer::from(by.as_ref());
+            verify_tls13_signature_with_raw_key(said, &spki, dss, &self.provider.signature_verification_algorithms)
         }
 
         fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {
@@ -229,11 +219,11 @@ impl ClientCertVerifier for Pinned {
 
     fn verify_client_cert(
         &self,
-        end_entity: &CertificateDer<'_>,
-        intermediates: &[CertificateDer<'_>],
-        _now: UnixTime,
+        end: &Cert<'_>,
+        more: &[Cert<'_>],
+        _: UnixTime,
     ) -> Result<ClientCertVerified, TlsError> {
-        self.accept(end_entity, intermediates).map(|()| ClientCertVerified::assertion())
+        self.accept(end, more).map(|()| ClientCertVerified::assertion())
     }
 
     proofs_of_possession!();

@@ -17,7 +17,7 @@ use tokio::{
 };
 use zeroize::Zeroizing;
 
-use super::{Address, CarrierError};
+use super::{Address, CarrierError, Result};
 
 /// Bytes of a proxy's answer at most.
 const ANSWER: usize = 8 * 1024;
@@ -56,8 +56,8 @@ impl Proxy {
     ///
     /// # Errors
     /// [`CarrierError::Proxy`] where it names one that cannot be used.
-    pub fn of_environment() -> Result<Option<Proxy>, CarrierError> {
-        static FOUND: OnceLock<Result<Option<Proxy>, CarrierError>> = OnceLock::new();
+    pub fn of_environment() -> Result<Option<Proxy>> {
+        static FOUND: OnceLock<Result<Option<Proxy>>> = OnceLock::new();
         let said = |name| std::env::var(name).ok().filter(|value| !value.trim().is_empty());
         let value = |names: [&'static str; 2]| names.into_iter().find_map(said);
         let found = FOUND.get_or_init(|| {
@@ -71,7 +71,7 @@ impl Proxy {
     ///
     /// # Errors
     /// [`CarrierError::Proxy`], which shows nothing of the password.
-    pub fn new(url: &str, direct: &str) -> Result<Proxy, CarrierError> {
+    pub fn new(url: &str, direct: &str) -> Result<Proxy> {
         let unusable = |reason: &str| CarrierError::Proxy { proxy: "HTTPS_PROXY".into(), reason: reason.into() };
         let url = url.trim();
         let rest = match url.split_once("://") {
@@ -80,15 +80,9 @@ impl Proxy {
             None => url,
         };
         // The password first, whatever stands in it: nothing of it may be taken for a host.
-        let (user, host) = match rest.rsplit_once('@') {
-            Some((user, host)) => (Some(user), host),
-            None => (None, rest),
-        };
+        let (user, host) = rest.rsplit_once('@').map_or((None, rest), |(user, host)| (Some(user), host));
         let host = host.split('/').next().unwrap_or_default();
-        let at = match host.parse::<Address>() {
-            Ok(at) => at,
-            Err(_) => format!("{host}:80").parse().map_err(|why: String| unusable(&why))?,
-        };
+        let at = host.parse().or_else(|_| format!("{host}:80").parse()).map_err(|why: String| unusable(&why))?;
         let secret = user.map(|user| {
             let plain = Zeroizing::new(decoded(user));
             Arc::new(Zeroizing::new(format!("Basic {}", STANDARD.encode(plain.as_slice()))))
@@ -118,7 +112,7 @@ impl Proxy {
     ///
     /// # Errors
     /// [`CarrierError::Proxy`] with what went wrong at it.
-    pub(super) async fn connect(&self, to: &Address) -> Result<TcpStream, CarrierError> {
+    pub(super) async fn connect(&self, to: &Address) -> Result<TcpStream> {
         let failed = |reason: String| CarrierError::Proxy { proxy: self.at.to_string(), reason };
         let broken = |error: std::io::Error| failed(error.to_string());
         if self.wrong.load(Ordering::Relaxed) {
@@ -226,16 +220,9 @@ fn decoded(text: &str) -> Vec<u8> {
     let mut bytes = Vec::with_capacity(rest.len());
     while let [first, others @ ..] = rest {
         let coded = others.get(..2).filter(|_| *first == b'%').and_then(|hex| std::str::from_utf8(hex).ok());
-        match coded.and_then(|hex| u8::from_str_radix(hex, 16).ok()) {
-            Some(byte) => {
-                bytes.push(byte);
-                rest = &others[2..];
-            }
-            None => {
-                bytes.push(*first);
-                rest = others;
-            }
-        }
+        let byte = coded.and_then(|hex| u8::from_str_radix(hex, 16).ok());
+        bytes.push(byte.unwrap_or(*first));
+        rest = if byte.is_some() { &others[2..] } else { others };
     }
     bytes
 }

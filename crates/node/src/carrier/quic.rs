@@ -22,12 +22,12 @@ use rand_core::{Rng, UnwrapErr};
 use rustls_pki_types::CertificateDer;
 use tokio::{
     task::{JoinHandle, JoinSet},
-    time::{timeout, timeout_at},
+    time::timeout,
 };
 
 use super::{
-    ANSWER_LIMIT, Address, CLOSE_GRACE, CarrierError, Credentials, HeaderCheck, IDLE_TIMEOUT, KEEP_ALIVE,
-    MAX_HANDSHAKES, MAX_WAITING, OPENING_TIMEOUT, PeerKey, WAITING_BUFFER, WINDOW,
+    ANSWER_LIMIT, CLOSE_GRACE, Call, CarrierError, Credentials, IDLE_TIMEOUT, KEEP_ALIVE, MAX_HANDSHAKES, MAX_WAITING,
+    OPENING_TIMEOUT, PeerKey, Result, WAITING_BUFFER, WINDOW,
     link::{Closing, Connection, Incoming, Link, Outgoing, Pending, ReadError, hears, shorten},
     listener::{Door, Guest, Port, Refused},
     pinned,
@@ -53,13 +53,9 @@ struct UdpPort {
     welcome: JoinHandle<()>,
 }
 
-pub(super) fn open(
-    addr: SocketAddr,
-    credentials: &Credentials,
-    door: Arc<Door>,
-) -> Result<Box<dyn Port>, CarrierError> {
-    let tls =
-        QuicServerConfig::try_from(pinned::server_config(credentials, door.clone())?).map_err(CarrierError::setup)?;
+pub(super) fn open(addr: SocketAddr, credentials: &Credentials, door: Arc<Door>) -> Result<Box<dyn Port>> {
+    let tls = pinned::server_config(credentials, door.clone())?;
+    let tls = QuicServerConfig::try_from(tls).map_err(CarrierError::setup)?;
     let mut config = quinn::ServerConfig::with_crypto(Arc::new(tls));
     // The dialler opens the one stream of a link.
     config.transport_config(Arc::new(transport(1)?));
@@ -198,25 +194,16 @@ fn identity(connection: &quinn::Connection) -> Option<PeerKey> {
 // ---- Dialling -------------------------------------------------------------------------------------------------------
 
 /// One attempt to reach the server `to` at one of its addresses; it must hold the key `expected`.
-pub(super) fn attempt(
-    at: SocketAddr,
-    to: &Address,
-    credentials: &Credentials,
-    expected: &PeerKey,
-    check: HeaderCheck,
-    limit: Duration,
-) -> Result<Attempt, CarrierError> {
-    let (tls, verifier) = pinned::client_config(credentials, expected)?;
+pub(super) fn attempt(at: SocketAddr, call: &Call<'_>) -> Result<Attempt> {
+    let (tls, verifier) = pinned::client_config(call.credentials, call.expected)?;
     let mut config = quinn::ClientConfig::new(Arc::new(QuicClientConfig::try_from(tls).map_err(CarrierError::setup)?));
     // The server opens no streams.
     config.transport_config(Arc::new(transport(0)?));
-    let (addr, peer) = (to.clone(), *expected);
+    let (addr, peer, check, limit) = (call.to.clone(), *call.expected, call.check, call.limit);
     Ok(Box::pin(async move {
         // A socket of its own for every link: a link can then be closed, and waited for, without regard to others.
-        let local = match at {
-            SocketAddr::V4(_) => SocketAddr::from((Ipv4Addr::UNSPECIFIED, 0)),
-            SocketAddr::V6(_) => SocketAddr::from((Ipv6Addr::UNSPECIFIED, 0)),
-        };
+        let any = if at.is_ipv4() { Ipv4Addr::UNSPECIFIED.into() } else { Ipv6Addr::UNSPECIFIED.into() };
+        let local = SocketAddr::new(any, 0);
         let endpoint = Endpoint::client(local).map_err(CarrierError::bind("UDP", local))?;
         let begun = Instant::now();
         let unreachable = || CarrierError::Unreachable { addr: addr.clone(), waited: begun.elapsed().min(limit) };
@@ -224,17 +211,13 @@ pub(super) fn attempt(
             ConnectError::InvalidRemoteAddress(_) => unreachable(),
             other => CarrierError::setup(other),
         })?;
-        // A limit too long for the clock means none; the idle timeout ends the wait then.
-        let deadline = tokio::time::Instant::now().checked_add(limit);
         let opening = async {
             let connection = connecting.await?;
             let (send, receive) = connection.open_bi().await?;
             Ok((connection, send, receive))
         };
-        let opened = match deadline {
-            Some(deadline) => timeout_at(deadline, opening).await.map_err(|_| unreachable())?,
-            None => opening.await,
-        };
+        // A limit too long for the clock means none; the idle timeout ends the wait then.
+        let opened = timeout(limit, opening).await.map_err(|_| unreachable())?;
         let (connection, send, receive) = opened.map_err(|error| match error {
             _ if verifier.saw_wrong_key() => CarrierError::WrongServerKey(addr.clone()),
             ConnectionError::TimedOut => unreachable(),
@@ -255,7 +238,7 @@ pub(super) fn attempt(
 }
 
 /// Settings of a connection whose other end may open `streams` streams.
-fn transport(streams: u32) -> Result<TransportConfig, CarrierError> {
+fn transport(streams: u32) -> Result<TransportConfig> {
     let idle = IdleTimeout::try_from(IDLE_TIMEOUT).map_err(CarrierError::setup)?;
     let mut config = TransportConfig::default();
     config
@@ -333,7 +316,7 @@ struct Half<S> {
 }
 
 impl Outgoing for Half<SendStream> {
-    fn write<'a>(&'a mut self, bytes: &'a [u8]) -> Pending<'a, Result<(), CarrierError>> {
+    fn write<'a>(&'a mut self, bytes: &'a [u8]) -> Pending<'a, Result<()>> {
         Box::pin(async {
             self.stream.write_all(bytes).await.map_err(|error| match error {
                 WriteError::ConnectionLost(error) => self.way.lost(error),
@@ -345,7 +328,7 @@ impl Outgoing for Half<SendStream> {
         })
     }
 
-    fn finish(&mut self) -> Pending<'_, Result<(), CarrierError>> {
+    fn finish(&mut self) -> Pending<'_, Result<()>> {
         // Fails where it was finished before; what was sent is then still waited for.
         let _ = self.stream.finish();
         Box::pin(async {

@@ -5,7 +5,7 @@ use std::time::Duration;
 use tokio::task::JoinSet;
 
 use super::{
-    CarrierError,
+    CarrierError, Result,
     link::{Link, Pending},
 };
 
@@ -14,14 +14,14 @@ use super::{
 pub(super) const LEAD: Duration = Duration::from_millis(200);
 
 /// One way, not begun yet.
-pub(super) type Attempt = Pending<'static, Result<Link, CarrierError>>;
+pub(super) type Attempt = Pending<'static, Result<Link>>;
 
 /// The first link that comes about. The next attempt begins after [`LEAD`], or at once where the one before has failed; the
 /// others are given up when one has arrived.
 ///
 /// # Errors
 /// The failure that says most, where all have failed; `none` where there is nothing to try.
-pub(super) async fn first(attempts: Vec<Attempt>, none: CarrierError) -> Result<Link, CarrierError> {
+pub(super) async fn first(attempts: Vec<Attempt>, none: CarrierError) -> Result<Link> {
     let mut waiting = attempts.into_iter();
     let mut running = JoinSet::new();
     let mut worst = none;

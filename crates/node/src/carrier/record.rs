@@ -29,50 +29,24 @@ pub(super) enum Record {
     Close(String),
 }
 
-const DATA: u8 = 0;
-const ALIVE: u8 = 1;
-const WINDOW: u8 = 2;
-const END: u8 = 3;
-const END_SEEN: u8 = 4;
+pub(super) const DATA: u8 = 0;
+pub(super) const ALIVE: u8 = 1;
+/// Its body is the number of bytes.
+pub(super) const WINDOW: u8 = 2;
+pub(super) const END: u8 = 3;
+/// The answer to [`END`].
+pub(super) const END_SEEN: u8 = 4;
 const CLOSE: u8 = 5;
 
-fn record(kind: u8, body: &[u8]) -> Vec<u8> {
+/// A record of this kind; of [`DATA`] with [`MOST`] bytes at most.
+pub(super) fn bytes(kind: u8, body: &[u8]) -> Vec<u8> {
     debug_assert!(body.len() <= MOST, "pieces are cut to fit");
-    let mut bytes = Vec::with_capacity(HEADER + body.len());
-    bytes.push(kind);
-    bytes.extend_from_slice(&(body.len() as u16).to_le_bytes());
-    bytes.extend_from_slice(body);
-    bytes
-}
-
-/// Bytes of frames, at most [`MOST`].
-pub(super) fn data(bytes: &[u8]) -> Vec<u8> {
-    record(DATA, bytes)
-}
-
-/// A sign of life.
-pub(super) fn alive() -> Vec<u8> {
-    record(ALIVE, &[])
-}
-
-/// Leave to send so many bytes of frames more.
-pub(super) fn window(more: u32) -> Vec<u8> {
-    record(WINDOW, &more.to_le_bytes())
-}
-
-/// The end of the frames in this direction.
-pub(super) fn end() -> Vec<u8> {
-    record(END, &[])
-}
-
-/// The answer to [`end`].
-pub(super) fn end_seen() -> Vec<u8> {
-    record(END_SEEN, &[])
+    [&[kind], &(body.len() as u16).to_le_bytes()[..], body].concat()
 }
 
 /// The end of the connection, with a reason of at most [`REASON_LIMIT`] characters.
 pub(super) fn close(why: Closing, reason: &str) -> Vec<u8> {
-    record(CLOSE, &[&[why as u8], reason.as_bytes()].concat())
+    bytes(CLOSE, &[&[why as u8], reason.as_bytes()].concat())
 }
 
 /// The next record; the inner error says in words what is wrong with it.
@@ -122,11 +96,11 @@ mod tests {
     fn every_record_is_read_as_it_was_written() {
         let reason = "ü".repeat(REASON_LIMIT);
         let written = [
-            (data(&[7; MOST]), Record::Data(vec![7; MOST])),
-            (alive(), Record::Alive),
-            (window(70_000), Record::Window(70_000)),
-            (end(), Record::End),
-            (end_seen(), Record::EndSeen),
+            (bytes(DATA, &[7; MOST]), Record::Data(vec![7; MOST])),
+            (bytes(ALIVE, &[]), Record::Alive),
+            (bytes(WINDOW, &70_000u32.to_le_bytes()), Record::Window(70_000)),
+            (bytes(END, &[]), Record::End),
+            (bytes(END_SEEN, &[]), Record::EndSeen),
             (close(Closing::TooSlow, &reason), Record::Close(reason.clone())),
         ];
         for (bytes, expected) in written {

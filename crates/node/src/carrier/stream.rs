@@ -20,7 +20,7 @@ use tokio::{
 use tokio_rustls::{TlsConnector, TlsStream, server};
 
 use super::{
-    ANSWER_LIMIT, CLOSE_GRACE, CarrierError, HeaderCheck, IDLE_TIMEOUT, KEEP_ALIVE, PeerKey, WINDOW,
+    ANSWER_LIMIT, CLOSE_GRACE, CarrierError, HeaderCheck, IDLE_TIMEOUT, KEEP_ALIVE, PeerKey, Result, WINDOW,
     link::{Closing, Connection, Incoming, Link, Outgoing, Pending, ReadError, hears, shorten},
     listener::Guest,
     pinned::{self, Pinned, UNUSED_NAME},
@@ -30,6 +30,8 @@ use super::{
 
 /// Pieces of a frame that wait to be written. The window limits what is under way; this limits how much of it is copied ahead.
 const QUEUE: usize = 4;
+
+const TEN_YEARS: Duration = Duration::from_secs(10 * 365 * 86_400);
 
 /// How an end shows that it is there, and how soon one that does not is gone.
 #[derive(Clone, Copy)]
@@ -44,8 +46,7 @@ impl Signs {
     /// Of a network.
     pub(super) const OF_LIFE: Signs = Signs { every: KEEP_ALIVE, within: IDLE_TIMEOUT };
     /// None, where somebody carries letters who may take his time: for longer than a run lasts.
-    pub(super) const NONE: Signs =
-        Signs { every: Duration::from_secs(10 * 365 * 86_400), within: Duration::from_secs(10 * 365 * 86_400) };
+    pub(super) const NONE: Signs = Signs { every: TEN_YEARS, within: TEN_YEARS };
 }
 
 /// Why everything that came through a port is to end, once it is.
@@ -85,7 +86,7 @@ pub(super) async fn dial<S>(
     (peer, check): (PeerKey, HeaderCheck),
     (over, signs): (&'static str, Signs),
     (wrong, cut): (CarrierError, &str),
-) -> Result<Link, CarrierError>
+) -> Result<Link>
 where
     S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
 {
@@ -301,8 +302,8 @@ async fn reading(
             Ok(Ok(Err(fault))) => return broken(fault),
             Ok(Err(error)) => {
                 let unheard = shared.dialled.is_some() && shared.heard.load(Ordering::Acquire) == 0;
-                return shared
-                    .end(tls_error(&error).map_or_else(let_go, |error| ReadError::Over(failed(error, unheard))));
+                let said = tls_error(&error).map(|error| ReadError::Over(failed(error, unheard)));
+                return shared.end(said.unwrap_or_else(let_go));
             }
             Err(_) => {
                 let what = "nothing was heard from the other end any more";
@@ -334,7 +335,7 @@ async fn reading(
                 if inbox.ended.send_replace(true) {
                     return broken("an end came after the end");
                 }
-                order(Order::Write(record::end_seen()));
+                order(Order::Write(record::bytes(record::END_SEEN, &[])));
             }
             Record::EndSeen => {
                 shared.end_seen.send_replace(true);
@@ -386,9 +387,9 @@ async fn writing(
             },
             piece = pieces.recv(), if more => {
                 more = piece.is_some();
-                piece.unwrap_or_else(record::end)
+                piece.unwrap_or_else(|| record::bytes(record::END, &[]))
             }
-            () = sleep(signs.every) => record::alive(),
+            () = sleep(signs.every) => record::bytes(record::ALIVE, &[]),
         };
         if to.write_all(&bytes).await.is_err() || to.flush().await.is_err() {
             return;
@@ -404,7 +405,7 @@ struct Out {
 }
 
 impl Outgoing for Out {
-    fn write<'a>(&'a mut self, bytes: &'a [u8]) -> Pending<'a, Result<(), CarrierError>> {
+    fn write<'a>(&'a mut self, bytes: &'a [u8]) -> Pending<'a, Result<()>> {
         Box::pin(async {
             let Some(pieces) = &self.pieces else { return Err(CarrierError::closed("this end has finished sending")) };
             for piece in bytes.chunks(record::MOST) {
@@ -412,7 +413,7 @@ impl Outgoing for Out {
                     Ok(used) => used.forget(),
                     Err(_) => return Err(self.way.shared.over().await.into()),
                 }
-                if pieces.send(record::data(piece)).await.is_err() {
+                if pieces.send(record::bytes(record::DATA, piece)).await.is_err() {
                     return Err(self.way.shared.over().await.into());
                 }
             }
@@ -420,7 +421,7 @@ impl Outgoing for Out {
         })
     }
 
-    fn finish(&mut self) -> Pending<'_, Result<(), CarrierError>> {
+    fn finish(&mut self) -> Pending<'_, Result<()>> {
         self.pieces = None;
         Box::pin(async {
             let mut seen = self.way.shared.end_seen.subscribe();
@@ -476,7 +477,8 @@ impl Incoming for In {
             self.eaten += got as u32;
             if self.eaten >= WINDOW / 4 {
                 self.way.shared.owed.fetch_add(self.eaten.into(), Ordering::AcqRel);
-                let _ = self.way.orders.send(Order::Write(record::window(self.eaten)));
+                let more = record::bytes(record::WINDOW, &self.eaten.to_le_bytes());
+                let _ = self.way.orders.send(Order::Write(more));
                 self.eaten = 0;
             }
             Ok(Some(got))

@@ -18,8 +18,8 @@ use tokio::{
 use tokio_rustls::TlsAcceptor;
 
 use super::{
-    Address, CLOSE_GRACE, CarrierError, Credentials, FIRST_BYTE_LIMIT, HeaderCheck, MAX_HANDSHAKES,
-    MAX_HANDSHAKES_PER_ADDRESS, OPENING_TIMEOUT, PeerKey,
+    CLOSE_GRACE, Call, CarrierError, Credentials, FIRST_BYTE_LIMIT, MAX_HANDSHAKES, MAX_HANDSHAKES_PER_ADDRESS,
+    OPENING_TIMEOUT, Result,
     link::{Pending, shorten},
     listener::{Door, Guest, Port, Refused},
     pinned,
@@ -40,11 +40,7 @@ struct TcpPort {
     shut: watch::Sender<Option<String>>,
 }
 
-pub(super) async fn open(
-    addr: SocketAddr,
-    credentials: &Credentials,
-    door: Arc<Door>,
-) -> Result<Box<dyn Port>, CarrierError> {
+pub(super) async fn open(addr: SocketAddr, credentials: &Credentials, door: Arc<Door>) -> Result<Box<dyn Port>> {
     let tls = TlsAcceptor::from(Arc::new(pinned::server_config(credentials, door.clone())?));
     let bind = CarrierError::bind("TCP", addr);
     let listener = TcpListener::bind(addr).await.map_err(&bind)?;
@@ -138,16 +134,9 @@ pub(super) enum Path {
 }
 
 /// One attempt to reach the server `to`, which must hold the key `expected`.
-pub(super) fn attempt(
-    path: Path,
-    to: &Address,
-    credentials: &Credentials,
-    expected: &PeerKey,
-    check: HeaderCheck,
-    limit: Duration,
-) -> Result<Attempt, CarrierError> {
-    let tls = pinned::client_config(credentials, expected)?;
-    let (to, peer) = (to.clone(), *expected);
+pub(super) fn attempt(path: Path, call: &Call<'_>) -> Result<Attempt> {
+    let tls = pinned::client_config(call.credentials, call.expected)?;
+    let (to, peer, check, limit) = (call.to.clone(), *call.expected, call.check, call.limit);
     Ok(Box::pin(async move {
         let begun = Instant::now();
         let unreachable = || CarrierError::Unreachable { addr: to.clone(), waited: begun.elapsed().min(limit) };

@@ -48,7 +48,13 @@ async fn server(over: Transport) -> (Listener, SocketAddr) {
 }
 
 async fn dial_as(over: Transport, number: u8, addr: SocketAddr) -> Result<Link, CarrierError> {
-    network(over).dial(&addr.into(), &party(number), &party(0).public_key(), check, LIMIT).await
+    dial(&network(over), &addr.into(), &party(number), 0, LIMIT).await
+}
+
+/// Dials `to`, where party `expected` is to be.
+async fn dial(network: &Network, to: &Address, own: &Credentials, expected: u8, limit: Duration) -> Result<Link> {
+    let expected = &party(expected).public_key();
+    network.dial(Call { to, expected, credentials: own, check, limit }).await
 }
 
 fn network(transport: Transport) -> Network {
@@ -190,7 +196,7 @@ async fn both_ends_know_each_other_and_frames_go_both_ways(over: Transport) {
 
 async fn another_server_key_is_refused_and_sees_no_link(over: Transport) {
     let (mut listener, addr) = server(over).await;
-    let refused = network(over).dial(&addr.into(), &party(1), &party(9).public_key(), check, LIMIT).await;
+    let refused = dial(&network(over), &addr.into(), &party(1), 9, LIMIT).await;
     assert!(matches!(refused, Err(CarrierError::WrongServerKey(at)) if at == addr.into()));
     // The next one is served.
     let (_dialled, accepted) = link(over, &mut listener, addr, 1, &frame(1, b"")).await;
@@ -230,8 +236,7 @@ async fn a_public_key_alone_proves_nothing(over: Transport) {
     let (mut listener, addr) = server(over).await;
     let impostor = Credentials::impostor(&[9; 32], party(1).public_key());
     let outcome = async {
-        let (mut sender, mut receiver) =
-            network(over).dial(&addr.into(), &impostor, &party(0).public_key(), check, LIMIT).await?.split();
+        let (mut sender, mut receiver) = dial(&network(over), &addr.into(), &impostor, 0, LIMIT).await?.split();
         sender.send_bytes(&frame(1, b"hello")).await?;
         receiver.recv().await
     };
@@ -380,7 +385,7 @@ async fn a_dead_port_is_reported_in_time(over: Transport) {
     let gone = UdpSocket::bind(loopback()).and_then(|socket| socket.local_addr()).expect("a port was free");
     let begun = Instant::now();
     let limit = Duration::from_millis(300);
-    let outcome = network(over).dial(&gone.into(), &party(1), &party(0).public_key(), check, limit).await;
+    let outcome = dial(&network(over), &gone.into(), &party(1), 0, limit).await;
     assert!(matches!(&outcome, Err(CarrierError::Unreachable { waited, .. }) if *waited <= limit));
     assert!(begun.elapsed() < limit + Duration::from_secs(5));
 }

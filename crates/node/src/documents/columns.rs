@@ -7,7 +7,7 @@ use std::path::Path;
 use serde::Deserialize;
 
 use super::{
-    file::{parse_document, read_text},
+    file::{document, read_text},
     rows::checked,
 };
 use crate::{
@@ -96,7 +96,7 @@ pub fn load_columns(path: &Path) -> Result<Columns, Failure> {
 fn parse(path: &Path, text: &str) -> Result<Columns, Failure> {
     let next = "correct it, or ask the coordinator for the file again";
     let refused = |why: String| Failure::input(format!("{}: {why}", path.display()), next);
-    let found: Columns = parse_document(path, text, FORMAT, next)?;
+    let found: Columns = document(path, text, FORMAT, next)?;
     let (numbers, categorical) = found.of_plan();
     columns::check(&numbers, &categorical).map_err(refused)?;
     if let Some(Column { name, lower, upper }) = numbers.iter().find(|of| of.lower.total_cmp(&of.upper).is_ge()) {

@@ -1,6 +1,6 @@
 //! What all documents have in common: a format, a limit, errors that name the file and the line.
 
-use std::{fs, path::Path};
+use std::{fs, os::unix::fs::OpenOptionsExt, path::Path};
 
 use serde::{Deserialize, de::DeserializeOwned};
 use toml::Spanned;
@@ -14,23 +14,8 @@ struct Head {
     format: Option<Spanned<String>>,
 }
 
-/// Reads a document of exactly this format.
-pub(super) fn read_document<T: DeserializeOwned>(
-    path: &Path,
-    max: usize,
-    format: &str,
-    next: &str,
-) -> Result<T, Failure> {
-    parse_document(path, &read_text(path, max)?, format, next)
-}
-
-/// The same from its text, in whose type the format has no part; errors call it `path`.
-pub(super) fn parse_document<T: DeserializeOwned>(
-    path: &Path,
-    text: &str,
-    format: &str,
-    next: &str,
-) -> Result<T, Failure> {
+/// A document of exactly this format from its text, in whose type the format has no part; errors call it `path`.
+pub(super) fn document<T: DeserializeOwned>(path: &Path, text: &str, format: &str, next: &str) -> Result<T, Failure> {
     let head: Head = toml::from_str(text).map_err(|e| parse_failure(path, text, &e, next))?;
     let Some(said) = head.format.as_ref().filter(|said| said.get_ref() == format) else {
         let found = head.format.map_or("says no format".into(), |f| format!("says format = {:?}", f.get_ref()));
@@ -62,10 +47,7 @@ pub(super) fn try_locked(path: &Path) -> Result<Option<fs::File>, Failure> {
 }
 
 fn opened(lock: &Path) -> std::io::Result<fs::File> {
-    let mut options = fs::OpenOptions::new();
-    options.write(true).create(true).truncate(false);
-    std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
-    options.open(lock)
+    fs::OpenOptions::new().write(true).create(true).truncate(false).mode(0o600).open(lock)
 }
 
 fn no_lock(lock: &Path, e: &std::io::Error) -> Failure {
@@ -75,9 +57,9 @@ fn no_lock(lock: &Path, e: &std::io::Error) -> Failure {
 
 pub(super) fn read_text(path: &Path, max: usize) -> Result<String, Failure> {
     let bytes = files::read_limited(path, max)?;
-    String::from_utf8(bytes).map_err(|_| {
-        Failure::input(format!("{}: it is not UTF-8 text", path.display()), "check that it is the right file")
-    })
+    let odd =
+        |_| Failure::input(format!("{}: it is not UTF-8 text", path.display()), "check that it is the right file");
+    String::from_utf8(bytes).map_err(odd)
 }
 
 /// The parser's own rendering quotes the line; its message alone does not.

@@ -16,7 +16,7 @@ use veilsum_proto::{
 
 use super::{
     PlanAnswer,
-    file::{locked, read_document, text_of, try_locked},
+    file::{document, locked, read_text, text_of, try_locked},
 };
 use crate::{
     error::Failure,
@@ -56,7 +56,6 @@ pub struct Knocked {
     /// The coordinator's nonce.
     pub nonce: Nonce,
     /// The guest's own, once it has shown it.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub shown: Option<Nonce>,
 }
 
@@ -75,13 +74,10 @@ pub struct Guest {
     /// How far it has come.
     pub stage: Stage,
     /// What it has: the hash of the roster and of the plan that it said to have received.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub has: Option<[Hash; 2]>,
     /// The one who knocked.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub knocked: Option<Knocked>,
     /// What it said to which roster and plan, since it stands by.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub said: Option<Said>,
 }
 
@@ -110,8 +106,10 @@ pub struct Run {
     /// Names of the sites that it goes without.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub without: Vec<String>,
+    /// Whether a member left it and said that the ledger of another one was set back ([LED-11]).
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub set_back: bool,
     /// The exit code with which it ended; none while it goes on.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ended: Option<u8>,
 }
 
@@ -130,7 +128,6 @@ pub struct GuestList {
     /// The coordinator.
     pub coordinator: Member,
     /// The last run.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub run: Option<Run>,
     /// In the order in which they were invited.
     #[serde(default, rename = "guest")]
@@ -164,16 +161,10 @@ impl GuestList {
     /// # Errors
     /// A [`Failure`] where there is one already, or the name cannot be used.
     pub fn found(folder: &Path, federation: &str, coordinator: Member) -> Result<(), Failure> {
-        check_name(federation)
-            .map_err(|why| Failure::input(why, "give the federation a name of letters, digits, `-`, `_` and `.`"))?;
-        let list = GuestList {
-            federation: federation.into(),
-            coordinator,
-            guests: Vec::new(),
-            run: None,
-            proposed: 0,
-            numbered: 0,
-        };
+        let next = "give the federation a name of letters, digits, `-`, `_` and `.`";
+        check_name(federation).map_err(|why| Failure::input(why, next))?;
+        let (guests, run, proposed, numbered) = (Vec::new(), None, 0, 0);
+        let list = GuestList { federation: federation.into(), coordinator, guests, run, proposed, numbered };
         list.write(folder, Existing::Refuse)
     }
 
@@ -185,12 +176,10 @@ impl GuestList {
         let path = Self::within(folder);
         if !path.exists() {
             let what = format!("{}: no federation was founded in this folder", path.display());
-            return Err(Failure::input(
-                what,
-                "say --folder, or found one: veilsum federation create NAME --listen HOST:PORT",
-            ));
+            let next = "say --folder, or found one: veilsum federation create NAME --listen HOST:PORT";
+            return Err(Failure::input(what, next));
         }
-        read_document(&path, MAX_FILE, FORMAT, NEXT)
+        document(&path, &read_text(&path, MAX_FILE)?, FORMAT, NEXT)
     }
 
     /// The place of the one process that serves this federation, until it is dropped; nothing where another has it.
@@ -296,11 +285,8 @@ impl GuestList {
     /// # Errors
     /// A sentence for whoever knocked.
     pub fn knock(&mut self, token: &Hash, knock: Knocked, named: (&str, Role), now: u64) -> Result<Nonce, String> {
-        let busy = self
-            .guests
-            .iter()
-            .any(|g| g.invitation != *token && g.knocked.as_ref().is_some_and(|k| k.key == knock.key));
-        let busy = busy || knock.key == self.coordinator.key;
+        let mut others = self.guests.iter().filter(|g| g.invitation != *token).filter_map(|g| g.knocked.as_ref());
+        let busy = knock.key == self.coordinator.key || others.any(|k| k.key == knock.key);
         let Some(guest) = self.guests.iter_mut().find(|guest| guest.invitation == *token) else {
             return Err("nobody was invited with this line, or the invitation was replaced [JOI-3]".into());
         };
@@ -339,11 +325,8 @@ impl GuestList {
     /// # Errors
     /// A sentence for whoever knocked.
     pub fn show(&mut self, token: &Hash, nonce: Nonce) -> Result<(), String> {
-        let found = self
-            .guests
-            .iter()
-            .position(|guest| guest.invitation == *token)
-            .ok_or("nobody was invited with this line")?;
+        let found = self.guests.iter().position(|guest| guest.invitation == *token);
+        let found = found.ok_or("nobody was invited with this line")?;
         let guest = &self.guests[found];
         let knocked = guest.knocked.as_ref().ok_or("nobody knocked with this line")?;
         let meeting = self.meeting(guest, knocked.key, &knocked.address);
@@ -351,9 +334,7 @@ impl GuestList {
             return Err("this is not the number that was committed to [JOI-4]".into());
         }
         let guest = &mut self.guests[found];
-        if let Some(knocked) = guest.knocked.as_mut() {
-            knocked.shown = Some(nonce);
-        }
+        guest.knocked.iter_mut().for_each(|knocked| knocked.shown = Some(nonce));
         if guest.stage == Stage::Invited {
             guest.stage = Stage::Waiting;
         }

@@ -24,10 +24,8 @@ const MAX_FILE: usize = 4 << 10;
 pub fn write_key(path: impl AsRef<Path>, name: &str, identity: &Identity, existing: Existing) -> Result<(), Failure> {
     check_name(name).map_err(|why| Failure::input(why, "give the party a name that is allowed"))?;
     if looks_like_a_seed(name) {
-        return Err(Failure::input(
-            "a name of 64 hexadecimal digits looks like a seed",
-            "give the party a shorter name",
-        ));
+        let next = "give the party a shorter name";
+        return Err(Failure::input("a name of 64 hexadecimal digits looks like a seed", next));
     }
     // Filled without growing, so that no unwiped copy of the seed is left behind.
     let mut text = Zeroizing::new(String::with_capacity(1024 + name.len()));
@@ -115,8 +113,6 @@ pub fn check_address(address: &str) -> Result<(), Failure> {
         return Ok(());
     }
     let shown: String = address.chars().take(80).collect();
-    Err(Failure::input(
-        format!("the address {shown:?} is not HOST:PORT"),
-        "give a host name or IP and a port, as in hub.example.org:7700",
-    ))
+    let next = "give a host name or IP and a port, as in hub.example.org:7700";
+    Err(Failure::input(format!("the address {shown:?} is not HOST:PORT"), next))
 }

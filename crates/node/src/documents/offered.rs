@@ -34,16 +34,13 @@ impl Offered<'_> {
             if last == *self.roster {
                 return none;
             }
-            Failure::input(
-                format!(
-                    "{}: this is not the roster of {} that was agreed to, and this key is not on it [ROS-9]: {}",
-                    self.file.display(),
-                    last.name,
-                    Changes::between(&last, self.roster)
-                ),
-                "do not use it: ask the other members' operators by telephone, on numbers that you know, which roster is theirs, and why this \
-                 party is not on this one",
-            )
+            let (file, name, between) = (self.file.display(), &last.name, Changes::between(&last, self.roster));
+            let what = format!(
+                "{file}: this is not the roster of {name} that was agreed to, and this key is not on it [ROS-9]: {between}"
+            );
+            let next = "do not use it: ask the other members' operators by telephone, on numbers that you know, which roster is theirs, and why \
+                        this party is not on this one";
+            Failure::input(what, next)
         })
     }
 
@@ -61,19 +58,17 @@ impl Offered<'_> {
             return Ok(Standing::Changed(Box::new(last)));
         }
         let changes = Changes::between(&last, roster);
-        Err(Failure::input(
-            format!(
-                "{file}: this is the roster of {}, and this folder is of {} [ROS-9]: {changes}; neither a federation's name nor its \
-                 coordinator's key is ever another",
-                roster.name, last.name
-            ),
-            format!(
-                "do not use it: ask {}, on a number that you know; each federation has a folder of its own, and one with another coordinator's \
-                 key is another federation",
-                last.coordinator.name
-            ),
-        )
-        .under(Rule::Ros9))
+        let what = format!(
+            "{file}: this is the roster of {}, and this folder is of {} [ROS-9]: {changes}; neither a federation's name nor its coordinator's key \
+             is ever another",
+            roster.name, last.name
+        );
+        let next = format!(
+            "do not use it: ask {}, on a number that you know; each federation has a folder of its own, and one with another coordinator's key is \
+             another federation",
+            last.coordinator.name
+        );
+        Err(Failure::input(what, next).under(Rule::Ros9))
     }
 
     /// Keeps this roster, with the words that were heard ([ROS-8]).

@@ -18,7 +18,7 @@ use veilsum_proto::{
     suite::Hash,
 };
 
-use super::file::{read_document, text_of};
+use super::file::{document, read_text, text_of};
 use crate::{
     error::{Code, Failure},
     files::{self, Existing},
@@ -54,7 +54,6 @@ pub struct Begun {
     /// What this party drew.
     pub nonce: Nonce,
     /// What the coordinator answered, once it did.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub answer: Option<Nonce>,
 }
 
@@ -83,11 +82,11 @@ impl Begun {
     pub fn answered(&mut self, key: &Path, answer: Nonce) -> Result<(), Failure> {
         match self.answer {
             Some(before) if before == answer => Ok(()),
-            Some(_) => Err(Failure::new(
-                Code::Peer,
-                "the coordinator answers the same invitation with another number than before [JOI-5]",
-                "ask its operator by telephone for a new invitation; somebody may stand between you",
-            )),
+            Some(_) => {
+                let what = "the coordinator answers the same invitation with another number than before [JOI-5]";
+                let next = "ask its operator by telephone for a new invitation; somebody may stand between you";
+                Err(Failure::new(Code::Peer, what, next))
+            }
             None => {
                 self.answer = Some(answer);
                 Pinned::change(key, |pinned| {
@@ -113,9 +112,7 @@ pub struct Pinned {
 #[derive(Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct File {
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     policy: Option<Hash>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     roster: Option<RosterPart>,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     joining: Vec<Begun>,
@@ -143,7 +140,7 @@ impl Pinned {
         if std::fs::symlink_metadata(&path).is_err_and(|e| e.kind() == std::io::ErrorKind::NotFound) {
             return Ok(Pinned::default());
         }
-        let File { policy, joining, roster } = read_document(&path, MAX_FILE, FORMAT, NEXT)?;
+        let File { policy, joining, roster } = document(&path, &read_text(&path, MAX_FILE)?, FORMAT, NEXT)?;
         let roster = roster.map(|part| {
             let damaged = || Failure::input(format!("{}: it is damaged [ROS-8]", path.display()), NEXT);
             if part.roster.hash() == part.hash { Ok(part.roster) } else { Err(damaged()) }
@@ -163,9 +160,8 @@ impl Pinned {
             return Ok(());
         }
         if after == Pinned::default() {
-            let removed = std::fs::remove_file(Self::beside(key));
-            return removed
-                .map_err(|e| files::unwritten(&e, format!("pinned.toml cannot be removed ({e})"), "remove it"));
+            let failed = |e| files::unwritten(&e, format!("pinned.toml cannot be removed ({e})"), "remove it");
+            return std::fs::remove_file(Self::beside(key)).map_err(failed);
         }
         let part = |roster: Roster| RosterPart { hash: roster.hash(), roster };
         let file = File { policy: after.policy, joining: after.joining, roster: after.roster.map(part) };

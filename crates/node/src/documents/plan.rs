@@ -15,7 +15,7 @@ use veilsum_proto::{
 };
 
 use super::{
-    file::{in_file, parse_document, read_text, refused, text_of},
+    file::{document, in_file, read_text, refused, text_of},
     plan_keys::{PLAN_KEYS, commented, set},
 };
 use crate::{
@@ -43,9 +43,7 @@ struct PlanFile {
     #[serde(with = "CohortPart")]
     cohort: Terms,
     method: Recipe,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     sampling: Option<Sampling>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     step_bits: Option<u8>,
     #[serde(default)]
     column: Vec<Column>,
@@ -154,31 +152,23 @@ pub(super) fn load_signed_plan(path: &Path, roster: &Roster) -> Result<SignedTer
     let signed = parse(path, &read_text(path, MAX_FILE)?)?;
     let for_roster = signed.terms.roster;
     if for_roster != roster.hash() {
-        return Err(Failure::input(
-            format!("{}: it was made for another roster (fingerprint {})", path.display(), fingerprint(&for_roster.0)),
-            format!(
-                "this roster's fingerprint is {}: get the plan made for it, or the roster of this plan",
-                fingerprint(&roster.hash().0)
-            ),
-        ));
+        let [its, this] = [for_roster, roster.hash()].map(|hash| fingerprint(&hash.0));
+        let what = format!("{}: it was made for another roster (fingerprint {its})", path.display());
+        let next = format!("this roster's fingerprint is {this}: get the plan made for it, or the roster of this plan");
+        return Err(Failure::input(what, next));
     }
     Ok(signed)
 }
 
 fn parse(path: &Path, text: &str) -> Result<SignedTerms, Failure> {
-    let file: PlanFile = parse_document(path, text, FORMAT, NEXT).map_err(|failure| {
+    let file: PlanFile = document(path, text, FORMAT, NEXT).map_err(|failure| {
         // A key that this method does not read: which methods do, says the sentence of the setting.
         let strange = failure.message.split_once("unexpected keys in table: ").map_or("", |(_, keys)| keys);
-        let strange: Vec<&str> =
-            strange.split(',').map(str::trim).take_while(|key| !key.is_empty() && !key.contains(' ')).collect();
+        let strange = strange.split(',').map(str::trim).take_while(|key| !key.is_empty() && !key.contains(' '));
+        let strange: Vec<&str> = strange.collect();
         let known = PLAN_KEYS.iter().find(|(setting, end, _)| strange.contains(setting) || strange.contains(end));
-        match known {
-            Some((_, _, says)) => Failure {
-                advice: format!("take the key out, or take a method that reads it ({says}); {NEXT}"),
-                ..failure
-            },
-            None => failure,
-        }
+        let Some((_, _, says)) = known else { return failure };
+        Failure { advice: format!("take the key out, or take a method that reads it ({says}); {NEXT}"), ..failure }
     })?;
     let signature = file.signature;
     let (work, terms) = file.says();

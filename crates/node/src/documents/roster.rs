@@ -8,7 +8,7 @@ use veilsum_proto::{
     roster::{Member, Roster, SignedRoster},
 };
 
-use super::file::{parse_document, read_text, refused, text_of};
+use super::file::{document, read_text, refused, text_of};
 use super::guests::GuestList;
 use crate::{error::Failure, files};
 
@@ -63,8 +63,7 @@ pub fn load_signed_roster(path: impl AsRef<Path>) -> Result<SignedRoster, Failur
 
 /// The same from a text; errors call it `path`.
 pub(super) fn parse_roster(path: &Path, text: &str) -> Result<SignedRoster, Failure> {
-    let RosterFile { name, signature, coordinator, intermediary, site: sites } =
-        parse_document(path, text, FORMAT, NEXT)?;
+    let RosterFile { name, signature, coordinator, intermediary, site: sites } = document(path, text, FORMAT, NEXT)?;
     let signed = SignedRoster { roster: Roster { name, coordinator, intermediary, sites }, signature };
     signed.clone().verify().map_err(|e| refused(path, &e, NEXT))?;
     Ok(signed)

@@ -106,11 +106,8 @@ pub fn policy_of(given: Option<&Path>, key: Option<&Path>) -> Result<(SitePolicy
         return Ok((load_policy(&path)?, Some(path)));
     }
     if key.map(Pinned::load).transpose()?.is_some_and(|pinned| pinned.policy.is_some()) {
-        return Err(Failure::new(
-            Code::Policy,
-            format!("{FILE}, under which this party took part before, is gone"),
-            "put it back, or write an empty one if the default is meant",
-        ));
+        let what = format!("{FILE}, under which this party took part before, is gone");
+        return Err(Failure::new(Code::Policy, what, "put it back, or write an empty one if the default is meant"));
     }
     Ok((SitePolicy::default(), None))
 }
@@ -178,12 +175,7 @@ impl SitePolicy {
     ///
     /// # Errors
     /// A [`Failure`] where neither says it, or the columns cannot be read.
-    pub fn rows_from(
-        &self,
-        data: Option<&Path>,
-        file: Option<&Path>,
-        beside: Option<&Path>,
-    ) -> Result<RowsFrom, Failure> {
+    pub fn rows_from(&self, [data, file, beside]: [Option<&Path>; 3]) -> Result<RowsFrom, Failure> {
         let stated = || {
             let source = Path::new(self.rows.source.as_ref()?);
             let folder = file.and_then(Path::parent).filter(|folder| !folder.as_os_str().is_empty());
@@ -211,11 +203,10 @@ impl SitePolicy {
         if most == 0 || rows <= most {
             return Ok(());
         }
-        Err(Failure::input(
-            format!("this site has more rows than its policy says that it holds at most, {most} (max_rows)"),
-            "check that the file holds the rows of this federation and no others; if it does, set max_rows in site.toml far above them, and \
-             ask for a plan with as much room",
-        ))
+        let what = format!("this site has more rows than its policy says that it holds at most, {most} (max_rows)");
+        let next = "check that the file holds the rows of this federation and no others; if it does, set max_rows in site.toml far above them, and \
+             ask for a plan with as much room";
+        Err(Failure::input(what, next))
     }
 
     /// Every key with its value, as a file has it.
@@ -293,10 +284,10 @@ mod tests {
         assert_eq!((own.rows.rows_per_person, own.policy.unit), (Some(1), Unit::Person(1)));
         assert_eq!(own.rows.columns["age"], "Alter in Jahren");
         assert_eq!(json!(own)["rows"]["units"]["weight"]["factor"], 0.453_592_37);
-        let from = own.rows_from(None, Some(Path::new("a/site.toml")), Some(Path::new("a/b.key"))).unwrap();
+        let from = own.rows_from([None, Some(Path::new("a/site.toml")), Some(Path::new("a/b.key"))]).unwrap();
         assert_eq!((from.data, from.list), ("a/lake/*.parquet".into(), Some("a/b.key.unusable-rows.csv".into())));
-        assert_eq!(own.rows_from(Some(Path::new("x.csv")), None, None).unwrap().data, Path::new("x.csv"));
-        assert!(policy("").unwrap().rows_from(None, None, None).unwrap_err().advice.contains("--data"));
+        assert_eq!(own.rows_from([Some(Path::new("x.csv")), None, None]).unwrap().data, Path::new("x.csv"));
+        assert!(policy("").unwrap().rows_from([None; 3]).unwrap_err().advice.contains("--data"));
     }
 
     #[test]

@@ -97,11 +97,8 @@ pub(super) fn meaning(told: &Told) -> Option<String> {
             more if more > 0.0 => "hardly more",
             _ => "no more",
         };
-        format!(
-            "; rows without groups, spread evenly, reach about {even:.2} with K = {} in {}, and it is {verdict} here",
-            told.k,
-            counted(sides.len(), "column")
-        )
+        let columns = counted(sides.len(), "column");
+        format!("; rows without groups, spread evenly, reach about {even:.2} with K = {} in {columns}, and it is {verdict} here", told.k)
     });
     Some(format!(
         "how clearly rows belong to one group, on a scale from 0 (to all alike) to 1 (to one alone): {value:.2}{beside}"

@@ -21,11 +21,8 @@ pub(super) fn whose(told: &Told) -> String {
 /// speaks against them.
 pub(super) fn finding(told: &Told) -> String {
     if let Some(found) = &told.description {
-        return format!(
-            "{} were described over {}. Nobody looked for groups.",
-            counted(found.numbers.len() + found.categories.len(), "column"),
-            whose(told)
-        );
+        let columns = counted(found.numbers.len() + found.categories.len(), "column");
+        return format!("{columns} were described over {}. Nobody looked for groups.", whose(told));
     }
     if told.describes() {
         return "This is the mean of all rows: the run described columns, and looked for no groups.".to_owned();

@@ -33,9 +33,11 @@ pub fn totals_tell(federation: &Federation, cost: &Cost) -> Vec<String> {
             (" but those of the validity indices", ", those totals and the distances between the final centres")
         }
     };
+    let name = &federation.roster.coordinator.name;
+    let counter = &federation.roster.intermediary.name;
     all.push(format!(
-        "{} sees every total{but}. Every site sees the same, because totals are opened to all sites. {} sees how many rows the sites have together{judge}, and no centre.",
-        federation.roster.coordinator.name, federation.roster.intermediary.name
+        "{name} sees every total{but}. Every site sees the same, because totals are opened to all sites. {counter} sees how many rows the sites \
+         have together{judge}, and no centre."
     ));
     let mut who = cost.sites_mean();
     who[..1].make_ascii_uppercase();

@@ -231,8 +231,8 @@ impl AggregatorHost {
         let roster = &self.config.party.federation.roster;
         let awaited = self.aggregator.awaited();
         let sites = (0..roster.sites.len() as u16).filter(|site| awaited.contains(site)).map(PartyId::Site);
-        let counts = (self.config.role == PartyId::Coordinator && !self.is_connected(PartyId::Intermediary))
-            .then_some(PartyId::Intermediary);
+        let asks = self.config.role == PartyId::Coordinator;
+        let counts = Some(PartyId::Intermediary).filter(|party| asks && !self.is_connected(*party));
         let parties: Vec<Awaited> = counts.into_iter().chain(sites).map(|party| self.awaited(party)).collect();
         if !parties.is_empty() {
             self.config.party.tell(Progress::Waiting { parties, seconds });
@@ -241,9 +241,8 @@ impl AggregatorHost {
 
     /// Tells how many sites have answered, where the question takes long enough for somebody to look.
     fn tell_of_answers(&mut self) {
-        let Some(open) = self.open.as_mut().filter(|open| open.due().is_some_and(|due| Instant::now() >= due)) else {
-            return;
-        };
+        let is_due = |open: &&mut Open| open.due().is_some_and(|due| Instant::now() >= due);
+        let Some(open) = self.open.as_mut().filter(is_due) else { return };
         let of = self.aggregator.cohort().len();
         let arrived = of.saturating_sub(self.aggregator.awaited().len());
         let news = std::mem::replace(&mut open.arrived, arrived) != arrived;
@@ -256,11 +255,8 @@ impl AggregatorHost {
     /// A party, and what was last heard of it.
     pub(super) fn awaited(&self, party: PartyId) -> Awaited {
         let role = if party == PartyId::Intermediary { "intermediary, " } else { "" };
-        let heard = match self.heard.get(&party) {
-            None => format!("{role}never connected"),
-            Some(heard) => format!("{role}{heard}"),
-        };
-        Awaited { party: self.config.party.name_of(party).to_owned(), at: None, heard }
+        let heard = self.heard.get(&party).map_or("never connected".into(), Heard::to_string);
+        Awaited { party: self.config.party.name_of(party), at: None, heard: format!("{role}{heard}") }
     }
 
     /// What its connection tells of why a party is not there.
@@ -276,11 +272,8 @@ impl AggregatorHost {
     pub(super) async fn let_in(&mut self) -> Infallible {
         loop {
             match self.events.recv().await {
-                Some(LinkEvent::Up { party, id, over, frames }) => self.up(party, id, over, frames),
-                Some(LinkEvent::Down { party, id, why }) => drop(self.down(party, id, &why)),
-                Some(LinkEvent::TurnedAway { party, why }) => self.turned_away(party, &why),
-                // Nobody was asked.
-                Some(LinkEvent::Frame { .. }) => {}
+                // What the machine may know of it is told when it begins. Nobody was asked, so a frame is nothing.
+                Some(event) => drop(self.notes(event)),
                 None => std::future::pending().await,
             }
         }
@@ -456,41 +449,43 @@ impl AggregatorHost {
 
     fn link_event(&mut self, event: LinkEvent) -> Option<HostEvent> {
         let now = self.now();
-        match event {
-            LinkEvent::Up { party, id, over, frames } => {
-                self.up(party, id, over, frames);
-                if let PartyId::Site(site) = party {
-                    self.aggregator.handle(aggregator::Input::Attached(site), now);
-                }
-                None
-            }
-            LinkEvent::Down { party, id, why } => {
-                if self.down(party, id, &why)
-                    && let PartyId::Site(site) = party
-                {
-                    self.aggregator.handle(aggregator::Input::Detached(site), now);
-                }
-                None
-            }
-            LinkEvent::TurnedAway { party, why } => {
-                self.turned_away(party, &why);
-                None
-            }
-            LinkEvent::Frame { party, id, bytes, room: _room } => {
-                let heard = self.is_heard(party, id, &bytes);
-                let kind = message::kind_of(&bytes).filter(|_| heard)?;
-                Some(HostEvent::Control { from: party, kind, bytes })
-            }
+        if let LinkEvent::Frame { party, id, bytes, room: _room } = event {
+            let heard = self.is_heard(party, id, &bytes);
+            let kind = message::kind_of(&bytes).filter(|_| heard)?;
+            return Some(HostEvent::Control { from: party, kind, bytes });
         }
+        if let Some(input) = self.notes(event) {
+            self.aggregator.handle(input, now);
+        }
+        None
     }
 
-    fn up(&mut self, party: PartyId, id: u64, over: &'static str, frames: mpsc::Sender<Outgoing>) {
-        // A newer link replaces an older one whose other end is gone; its sender is dropped here and ends it.
-        self.peers.insert(party, Peer { id, frames });
-        self.heard.insert(party, Heard::now(What::Connected, ""));
-        let name = self.config.party.name_of(party);
-        self.config.party.tell(Progress::Came { party: name, over });
-        self.stand_towards(party);
+    /// Notes what became of a link: of a site's with what that is to the machine.
+    fn notes(&mut self, event: LinkEvent) -> Option<aggregator::Input<'static>> {
+        match event {
+            LinkEvent::Up { party, id, over, frames } => {
+                // A newer link replaces an older one whose other end is gone; its sender is dropped here and ends it.
+                self.peers.insert(party, Peer { id, frames });
+                self.heard.insert(party, Heard::now(What::Connected, ""));
+                let name = self.config.party.name_of(party);
+                self.config.party.tell(Progress::Came { party: name, over });
+                self.stand_towards(party);
+                if let PartyId::Site(site) = party { Some(aggregator::Input::Attached(site)) } else { None }
+            }
+            LinkEvent::Down { party, id, why } => match (self.down(party, id, &why), party) {
+                (true, PartyId::Site(site)) => Some(aggregator::Input::Detached(site)),
+                _ => None,
+            },
+            LinkEvent::TurnedAway { party, why } => {
+                if !self.is_connected(party) {
+                    self.heard.insert(party, Heard::now(What::TurnedAway, &why));
+                    let party = self.config.party.name_of(party);
+                    self.config.party.tell(Progress::TurnedAway { party, why });
+                }
+                None
+            }
+            LinkEvent::Frame { .. } => None,
+        }
     }
 
     /// Whether that was the party's link.
@@ -503,14 +498,6 @@ impl AggregatorHost {
         let name = self.config.party.name_of(party);
         self.config.party.tell(Progress::Left { party: name, why: why.into() });
         true
-    }
-
-    fn turned_away(&mut self, party: PartyId, why: &str) {
-        if !self.is_connected(party) {
-            self.heard.insert(party, Heard::now(What::TurnedAway, why));
-            let party = self.config.party.name_of(party);
-            self.config.party.tell(Progress::TurnedAway { party, why: why.into() });
-        }
     }
 
     /// The run is over for good: there is nothing to take up.
@@ -530,8 +517,8 @@ impl AggregatorHost {
         kind: Kind,
         bytes: &[u8],
     ) -> Result<T, Error> {
-        let member =
-            self.config.party.federation.roster.member(from).ok_or(Error::ApiMisuse("a party of the roster"))?;
+        let roster = &self.config.party.federation.roster;
+        let member = roster.member(from).ok_or(Error::ApiMisuse("a party of the roster"))?;
         message::open(bytes, &self.session, &member.key, &member.name, kind)
     }
 }

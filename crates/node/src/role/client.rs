@@ -31,10 +31,8 @@ pub async fn run(config: ClientConfig) -> Result<ClientReport, Failure> {
     // [NOI-8]: under noise a site takes part whatever its rows are, and however many.
     let exact = config.party.federation.work.recipe.noise.is_none();
     if config.rows.rows() == 0 && exact {
-        return Err(Failure::input(
-            "this site has no rows",
-            "a site without rows does not take part: leave it out of the roster",
-        ));
+        let next = "a site without rows does not take part: leave it out of the roster";
+        return Err(Failure::input("this site has no rows", next));
     }
     if config.rows.rows() > config.party.federation.terms.max_rows && exact {
         return Err(question::too_many_rows(config.party.federation.terms.max_rows));

@@ -20,7 +20,7 @@ use super::{
 };
 use crate::{
     app_messages::{self, Aborted, Denied, Hello, SOFTWARE, Welcome, clean},
-    carrier::{Address, Carrier, CarrierError, Credentials, LinkReceiver, LinkSender},
+    carrier::{Address, Call, Carrier, CarrierError, Credentials, LinkReceiver, LinkSender},
     egress::{Egress, Public},
     error::{Code, Failure},
 };
@@ -42,9 +42,10 @@ pub struct Line {
     peer: Member,
     session: Hash,
     bytes: Arc<Bytes>,
-    sender: LinkSender,
-    receiver: LinkReceiver,
+    ends: Ends,
 }
+
+type Ends = (LinkSender, LinkReceiver);
 
 impl Line {
     /// Dials until it is accepted or `patience` ends. Connected is not accepted: the peer's welcome is awaited.
@@ -61,30 +62,25 @@ impl Line {
         let session = party.session(to);
         let documents = (federation.roster.hash(), Some(federation.terms.hash()));
         let greeting = greeting(identity, documents, Kind::Hello);
+        let (key, check) = (peer.key.0, app_messages::header_check);
         let end = Instant::now() + patience;
         let mut notice = Notice::new();
         let mut pause = PAUSE;
         loop {
             let left = end.saturating_duration_since(Instant::now());
-            let attempt = ATTEMPT.min(left.max(Duration::from_millis(500)));
-            match Self::attempt(&*party.carrier, &credentials, &peer, address, attempt, &greeting).await {
-                Ok((sender, receiver, over)) => {
+            let limit = ATTEMPT.min(left.max(Duration::from_millis(500)));
+            let call = Call { to: address, expected: &key, credentials: &credentials, check, limit };
+            match Self::attempt(&*party.carrier, call, &peer, &greeting).await {
+                Ok((ends, over)) => {
                     party.tell(Progress::Connected { to: peer.name.clone(), over });
-                    let bytes = party.bytes.clone();
-                    return Ok(Line { identity: identity.clone(), peer, session, bytes, sender, receiver });
+                    return Ok(Line { identity: identity.clone(), peer, session, bytes: party.bytes.clone(), ends });
                 }
                 Err(Attempt::Final(failure)) => return Err(failure),
                 Err(Attempt::Again(e)) if Instant::now() >= end => {
-                    return Err(Failure::new(
-                        Code::Network,
-                        format!(
-                            "{} did not answer at {address} within {} s: {}",
-                            peer.name,
-                            patience.as_secs(),
-                            why(&e)
-                        ),
-                        e.advice(),
-                    ));
+                    let why = why(&e);
+                    let what =
+                        format!("{} did not answer at {address} within {} s: {why}", peer.name, patience.as_secs());
+                    return Err(Failure::new(Code::Network, what, e.advice()));
                 }
                 Err(Attempt::Again(e)) => {
                     tracing::debug!(peer = %peer.name, "not yet: {e}");
@@ -102,24 +98,20 @@ impl Line {
 
     async fn attempt(
         carrier: &dyn Carrier,
-        credentials: &Credentials,
+        call: Call<'_>,
         peer: &Member,
-        address: &Address,
-        limit: Duration,
         greeting: &Egress,
-    ) -> Result<(LinkSender, LinkReceiver, &'static str), Attempt> {
-        let link = carrier.dial(address, credentials, &peer.key.0, app_messages::header_check, limit).await?;
-        let over = link.handle().over();
-        let (mut sender, mut receiver) = link.split();
-        let answer = answer(&mut sender, &mut receiver, peer, greeting).await?;
-        answer.map_err(|why| Attempt::Final(denied(peer, &why)))?;
-        Ok((sender, receiver, over))
+    ) -> Result<(Ends, &'static str), Attempt> {
+        let link = carrier.dial(call).await?;
+        let (over, mut ends) = (link.handle().over(), link.split());
+        answer(&mut ends, peer, greeting).await?.map_err(|why| denied(peer, &why))?;
+        Ok((ends, over))
     }
 
     /// Sends a frame. False where the connection is gone; why shows at the next [`Line::recv`].
     pub async fn send(&mut self, frame: &Egress) -> bool {
         self.bytes.sent(frame.bytes().len());
-        self.sender.send_within(frame, SEND_LIMIT).await.is_ok()
+        self.ends.0.send_within(frame, SEND_LIMIT).await.is_ok()
     }
 
     /// Signs and sends a control message.
@@ -133,7 +125,7 @@ impl Line {
     /// # Errors
     /// `CarrierError` where the connection is gone or the frame breaks the rules.
     pub async fn recv(&mut self) -> Result<Option<Vec<u8>>, CarrierError> {
-        let frame = self.receiver.recv().await;
+        let frame = self.ends.1.recv().await;
         if let Ok(Some(frame)) = &frame {
             self.bytes.received(frame.len());
         }
@@ -150,7 +142,7 @@ impl Line {
 
     /// Waits until everything sent has arrived.
     pub async fn finish(&mut self) {
-        let _ = self.sender.finish(FINISH_LIMIT).await;
+        let _ = self.ends.0.finish(FINISH_LIMIT).await;
     }
 }
 
@@ -189,15 +181,13 @@ pub async fn knock(
     (peer, address): (&Member, &Address),
     limit: Duration,
 ) -> Result<Knocked, CarrierError> {
-    let credentials = Credentials::from_seed(&identity.seed())?;
-    let link = carrier.dial(address, &credentials, &peer.key.0, app_messages::header_check, limit).await?;
-    let handle = link.handle();
-    let (mut sender, mut receiver) = link.split();
+    let (credentials, check) = (&Credentials::from_seed(&identity.seed())?, app_messages::header_check);
+    let link = carrier.dial(Call { to: address, expected: &peer.key.0, credentials, check, limit }).await?;
+    let (handle, mut ends) = (link.handle(), link.split());
     let greeting = greeting(identity, (*roster, plan), Kind::Knock);
-    let asked = answer(&mut sender, &mut receiver, peer, &greeting);
+    let asked = answer(&mut ends, peer, &greeting);
     let answer = match tokio::time::timeout(limit, asked).await {
-        Ok(Ok(Ok(software))) => Ok(software),
-        Ok(Ok(Err(denied))) => Err(NotLetIn::Denied(denied)),
+        Ok(Ok(answer)) => answer.map_err(NotLetIn::Denied),
         Ok(Err(Attempt::Final(failure))) => Err(NotLetIn::Failed(failure)),
         Ok(Err(Attempt::Again(e))) => Err(NotLetIn::Failed(e.into())),
         Err(_) => Err(NotLetIn::Failed(CarrierError::TimedOut("no answer to the greeting").into())),
@@ -213,28 +203,16 @@ fn greeting(identity: &Identity, (roster, plan): (Hash, Option<Hash>), kind: Kin
 }
 
 /// Greets, and waits for the answer: the software of a peer that lets us in.
-async fn answer(
-    sender: &mut LinkSender,
-    receiver: &mut LinkReceiver,
-    peer: &Member,
-    greeting: &Egress,
-) -> Result<Result<String, Denied>, Attempt> {
-    sender.send_within(greeting, SEND_LIMIT).await?;
-    let answer = tokio::time::timeout(SEND_LIMIT, receiver.recv()).await;
-    let bytes = match answer {
-        Ok(Ok(Some(bytes))) => bytes,
-        Ok(Ok(None)) => return Err(Attempt::Again(CarrierError::Closed("it hung up".into()))),
-        Ok(Err(e)) => return Err(e.into()),
-        Err(_) => return Err(Attempt::Again(CarrierError::TimedOut("no answer to the greeting"))),
-    };
-    let session = app_messages::greeting_session();
+async fn answer(ends: &mut Ends, peer: &Member, greeting: &Egress) -> Result<Result<String, Denied>, Attempt> {
+    ends.0.send_within(greeting, SEND_LIMIT).await?;
+    let answer = tokio::time::timeout(SEND_LIMIT, ends.1.recv()).await;
+    let answer = answer.map_err(|_| CarrierError::TimedOut("no answer to the greeting"))??;
+    let bytes = answer.ok_or_else(|| CarrierError::closed("it hung up"))?;
+    let (session, key, name) = (app_messages::greeting_session(), &peer.key, &*peer.name);
     if message::kind_of(&bytes) == Some(Kind::Denied) {
-        let denied: Denied =
-            message::open(&bytes, &session, &peer.key, &peer.name, Kind::Denied).map_err(Failure::from)?;
-        return Ok(Err(denied));
+        return Ok(Err(message::open(&bytes, &session, key, name, Kind::Denied).map_err(Failure::from)?));
     }
-    let welcome: Welcome =
-        message::open(&bytes, &session, &peer.key, &peer.name, Kind::Welcome).map_err(Failure::from)?;
+    let welcome: Welcome = message::open(&bytes, &session, key, name, Kind::Welcome).map_err(Failure::from)?;
     Ok(Ok(clean(&welcome.software)))
 }
 
@@ -279,9 +257,6 @@ impl From<CarrierError> for Attempt {
 pub fn aborted(who: &str, aborted: &Aborted) -> Failure {
     let known = [Code::Quorum, Code::Input, Code::Policy, Code::Peer, Code::Network];
     let code = known.into_iter().find(|code| *code as u8 == aborted.code).unwrap_or(Code::Denied);
-    Failure::new(
-        code,
-        format!("{who} ended the run: {}", clean(&aborted.why)),
-        "see its message; nothing was revealed beyond the totals of the rounds before",
-    )
+    let next = "see its message; nothing was revealed beyond the totals of the rounds before";
+    Failure::new(code, format!("{who} ended the run: {}", clean(&aborted.why)), next)
 }

@@ -169,8 +169,8 @@ pub(super) async fn greet(visit: Visit, door: Arc<Door>) {
             return;
         }
     };
-    let welcome =
-        app_messages::frame(&door.party.identity, &session, Kind::Welcome, &Welcome { software: SOFTWARE.into() });
+    let welcome = Welcome { software: SOFTWARE.into() };
+    let welcome = app_messages::frame(&door.party.identity, &session, Kind::Welcome, &welcome);
     if sender.send_within(&Egress::of_an_aggregator(Arc::new(welcome)), SEND_LIMIT).await.is_err() {
         return;
     }

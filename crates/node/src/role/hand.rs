@@ -73,10 +73,8 @@ async fn laid<T: Clone>(from: &watch::Sender<Option<T>>, fits: impl Fn(&T) -> bo
 /// # Errors
 /// A sentence for the site's operator.
 pub(super) fn within(counted: &[u16], cohort: &[u16]) -> Result<(), String> {
-    match cohort.iter().all(|site| counted.contains(site)) {
-        true => Ok(()),
-        false => Err("the coordinator asks a site whose rows the intermediary did not count [APP-2]".into()),
-    }
+    let what = "the coordinator asks a site whose rows the intermediary did not count [APP-2]";
+    if cohort.iter().all(|site| counted.contains(site)) { Ok(()) } else { Err(what.into()) }
 }
 
 #[cfg(test)]

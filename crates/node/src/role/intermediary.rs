@@ -92,19 +92,11 @@ pub async fn run(config: IntermediaryConfig) -> Result<Counted, Failure> {
 /// As [`run`].
 pub async fn run_through(mut config: IntermediaryConfig, entrance: Entrance) -> Result<Counted, Failure> {
     config.party.tell(status::begins(&config.party, PartyId::Intermediary));
-    let timing = config.on_loss.applied(config.timing);
-    let mut hub = AggregatorHost::open(
-        HostConfig {
-            party: config.party.clone(),
-            role: PartyId::Intermediary,
-            // The sites that it asks have keys with the coordinator.
-            timing: returning(timing),
-            slots: slots_of(&config.party.federation.terms, PartyId::Intermediary),
-            state: config.state.clone(),
-        },
-        entrance,
-    )
-    .await?;
+    // The sites that it asks have keys with the coordinator.
+    let (timing, state) = (returning(config.on_loss.applied(config.timing)), config.state.clone());
+    let (party, slots) = (config.party.clone(), slots_of(&config.party.federation.terms, PartyId::Intermediary));
+    let host = HostConfig { party, role: PartyId::Intermediary, timing, slots, state };
+    let mut hub = AggregatorHost::open(host, entrance).await?;
     if let (Some(bound), Some(address)) = (config.bound.take(), hub.address()) {
         let _ = bound.send(address);
     }
@@ -124,7 +116,7 @@ pub async fn run_through(mut config: IntermediaryConfig, entrance: Entrance) -> 
         }
     };
     let counted = tokio::select! {
-        counted = of_runs(&mut hub, &mut link, &config) => counted,
+        counted = of_runs(&mut hub, &mut link) => counted,
         code = stop::told() => Err(End::Interrupted(stop::failure(code, AFTERWARDS))),
     };
     config.party.tell(Progress::Ended);
@@ -158,19 +150,12 @@ pub async fn run_through(mut config: IntermediaryConfig, entrance: Entrance) -> 
         hub.forget();
     }
     let traffic = hub.close(|_| Some(last.clone())).await;
-    result.map(|mut counted| {
-        counted.traffic = traffic;
-        counted
-    })
+    Ok(Counted { traffic, ..result? })
 }
 
 /// Counts for the coordinator's run, and anew where it begins another one.
-async fn of_runs(
-    hub: &mut AggregatorHost,
-    link: &mut Coordinator<'_>,
-    config: &IntermediaryConfig,
-) -> Result<Counted, End> {
-    let mut count = told_to_count(hub, link, config).await?;
+async fn of_runs(hub: &mut AggregatorHost, link: &mut Coordinator<'_>) -> Result<Counted, End> {
+    let mut count = told_to_count(hub, link).await?;
     loop {
         // A journal that is of another run, or of none that is known.
         if hub.journal.counting.run != count.run {
@@ -178,7 +163,7 @@ async fn of_runs(
             hub.journal.count(|counting| counting.run = count.run)?;
         }
         (link.run, link.later) = (count.run, VecDeque::new());
-        match of_run(hub, link, config, &count.cohort).await {
+        match of_run(hub, link, &count.cohort).await {
             Err(End::Another(another)) => count = another,
             ended => return ended,
         }
@@ -186,14 +171,9 @@ async fn of_runs(
 }
 
 /// What is counted for one run of the coordinator.
-async fn of_run(
-    hub: &mut AggregatorHost,
-    link: &mut Coordinator<'_>,
-    config: &IntermediaryConfig,
-    asked: &[u16],
-) -> Result<Counted, End> {
+async fn of_run(hub: &mut AggregatorHost, link: &mut Coordinator<'_>, asked: &[u16]) -> Result<Counted, End> {
     // What sites hand over before they are asked.
-    let mut early = BTreeMap::new();
+    let (config, mut early) = (link.config, BTreeMap::new());
     let domain = config.party.federation.work.domain()?;
     let layout = Question::CountRows.layout(&domain, &config.party.federation.form()?)?;
     hub.begin();
@@ -402,11 +382,9 @@ impl<'a> Coordinator<'a> {
             }
             Some(Kind::Finished) => {
                 self.line.open::<Finished>(bytes, Kind::Finished)?;
-                Err(End::Failed(Failure::new(
-                    Code::Denied,
-                    "the run ended early, before the rows were counted",
-                    "see the coordinator's message; nothing was handed over",
-                )))
+                let what = "the run ended early, before the rows were counted";
+                let next = "see the coordinator's message; nothing was handed over";
+                Err(Failure::new(Code::Denied, what, next).into())
             }
             _ => Ok(()),
         }
@@ -443,13 +421,10 @@ fn enough(config: &IntermediaryConfig, total: u64, sites: usize) -> Result<(), F
         return Ok(());
     }
     let roster = federation.roster.sites.len();
-    Err(Failure::new(
-        Code::Policy,
-        format!(
-            "the cohort's rows are below the plan's floor of {floor}: {sites} of the roster's {roster} sites are left"
-        ),
-        "run again when more sites, or sites with more rows, are there",
-    ))
+    let what = format!(
+        "the cohort's rows are below the plan's floor of {floor}: {sites} of the roster's {roster} sites are left"
+    );
+    Err(Failure::new(Code::Policy, what, "run again when more sites, or sites with more rows, are there"))
 }
 
 fn report(hub: &mut AggregatorHost, config: &IntermediaryConfig, event: &aggregator::Event) {
@@ -470,12 +445,8 @@ fn put_by(early: &mut BTreeMap<PartyId, Vec<u8>>, from: PartyId, kind: Kind, byt
 }
 
 /// [APP-2]: waits for the coordinator's word which sites it is going to ask, and in which run.
-async fn told_to_count(
-    hub: &mut AggregatorHost,
-    link: &mut Coordinator<'_>,
-    config: &IntermediaryConfig,
-) -> Result<Count, End> {
-    let patience = Duration::from_millis(config.timing.join);
+async fn told_to_count(hub: &mut AggregatorHost, link: &mut Coordinator<'_>) -> Result<Count, End> {
+    let (config, patience) = (link.config, Duration::from_millis(link.config.timing.join));
     loop {
         let frame = tokio::select! {
             frame = link.line.recv() => frame,

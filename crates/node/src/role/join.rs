@@ -13,7 +13,7 @@ use veilsum_proto::{
 use super::{
     dial::Attempt,
     lobby_frames::{self as frames, Answer, ColumnsText, Knock, Message, Noted, Received, Shown},
-    lobby_line::{Caller, Errand, LobbyLine, STEP, sites_of},
+    lobby_line::{Caller, Errand, LobbyLine, STEP, ours, sites_of},
     progress::Teller,
     stop,
 };
@@ -22,7 +22,7 @@ use crate::{
     carrier::{Carrier, CarrierError},
     cost::counted,
     documents::{self, Begun, Pinned},
-    error::{Code, Failure},
+    error::Failure,
     random::drawn,
 };
 
@@ -173,12 +173,6 @@ fn mine(config: &JoinConfig, roster: &Roster) -> Result<(), Failure> {
     };
     let member = place.and_then(|id| roster.member(id));
     let fits = member.is_some_and(|member| member.name == invitation.party && member.address == *address);
-    if roster.coordinator.key == invitation.coordinator && roster.name == invitation.federation && role && fits {
-        return Ok(());
-    }
-    Err(Failure::new(
-        Code::Peer,
-        "the coordinator sent a roster that is not of this federation, or gives this party another place [JOI-6]",
-        "it was not kept; ask its operator by telephone what happened",
-    ))
+    let here = roster.coordinator.key == invitation.coordinator && roster.name == invitation.federation;
+    ours(here && role && fits, "JOI-6")
 }

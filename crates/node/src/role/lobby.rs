@@ -367,6 +367,12 @@ impl Lobby {
                     () = tokio::time::sleep_until(due), if settled.is_some() => {
                         settled = None;
                         if let Some(run) = state.run().filter(|run| done.contains(&run.id) && !run.without.contains(&party)) {
+                            if broken == Some(Rule::Led11) {
+                                self.change(|list| {
+                                    list.run.iter_mut().for_each(|run| run.set_back = true);
+                                    Ok(())
+                                })?;
+                            }
                             let why = match broken {
                                 Some(Rule::Led11) => {
                                     ": it says that the ledger of another member was set back. Its screen names whose; that member's \

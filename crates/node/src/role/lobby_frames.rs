@@ -33,105 +33,49 @@ pub(super) trait Message: Serialize + DeserializeOwned {
 }
 
 macro_rules! messages {
-    ($($name:ty = $kind:literal, $limit:expr;)*) => { $(impl Message for $name {
-        const KIND: u16 = $kind;
-        const LIMIT: usize = $limit;
-    })*
-    /// All kinds, each with the bytes of its body at most.
-    const ALL: &[(u16, usize)] = &[$(($kind, $limit)),*];
+    ($($kind:literal, $limit:expr => $name:ident $({ $($field:ident: $type:ty),* })?;)*) => {
+        $(
+            $(
+                #[derive(Serialize, Deserialize)]
+                pub(super) struct $name { $(pub(super) $field: $type),* }
+            )?
+            impl Message for $name {
+                const KIND: u16 = $kind;
+                const LIMIT: usize = $limit;
+            }
+        )*
+        /// All kinds, each with the bytes of its body at most.
+        const ALL: &[(u16, usize)] = &[$(($kind, $limit)),*];
     };
 }
 
+// Those without fields here are documents.
 messages! {
-    Knock = 128, MAX_OUTSIDE;
-    Answer = 129, MAX_OUTSIDE;
-    Shown = 130, MAX_OUTSIDE;
-    SignedRoster = 131, MAX_ROSTER;
-    SignedTerms = 132, MAX_PLAN;
-    TurnedAway = 133, MAX_OUTSIDE;
-    Received = 134, MAX_OUTSIDE;
-    Noted = 135, MAX_OUTSIDE;
-    StandBy = 136, MAX_OUTSIDE;
-    Stands = 137, MAX_OUTSIDE;
-    Begin = 138, MAX_OUTSIDE;
-    ColumnsText = 139, MAX_COLUMNS_FILE + (1 << 10);
-    Without = 140, MAX_OUTSIDE;
-}
-
-/// Joiner: here is my token; this is who I want to be; and I have drawn a number.
-#[derive(Serialize, Deserialize)]
-pub(super) struct Knock {
-    pub(super) token: Token,
-    pub(super) party: String,
-    pub(super) role: Role,
-    pub(super) address: String,
-    pub(super) commitment: Hash,
-}
-
-/// Coordinator: mine is this.
-#[derive(Serialize, Deserialize)]
-pub(super) struct Answer {
-    pub(super) nonce: Nonce,
-}
-
-/// Joiner: mine was this.
-#[derive(Serialize, Deserialize)]
-pub(super) struct Shown {
-    pub(super) nonce: Nonce,
-}
-
-/// Coordinator: your number is on my disk, so the operators can compare.
-#[derive(Serialize, Deserialize)]
-pub(super) struct Noted {}
-
-/// Coordinator: no.
-#[derive(Serialize, Deserialize)]
-pub(super) struct TurnedAway {
-    pub(super) why: String,
-}
-
-/// Joiner: roster and plan are on my disk.
-#[derive(Serialize, Deserialize)]
-pub(super) struct Received {
-    pub(super) has: [Hash; 2],
-}
-
-/// Member: I am here, this is what I have, and I have done with these runs.
-#[derive(Serialize, Deserialize)]
-pub(super) struct StandBy {
-    pub(super) has: [Hash; 2],
-    pub(super) done: Vec<Hash>,
-    /// The largest number of a run that it knows.
-    pub(super) number: u64,
-    /// The rule that somebody broke in the last of these runs, for which this member left it.
-    pub(super) broken: Option<Rule>,
-}
-
-/// Coordinator: this run begins without you.
-#[derive(Serialize, Deserialize)]
-pub(super) struct Without {
-    pub(super) number: u64,
-}
-
-/// Member: what I say to this plan, with this roster.
-#[derive(Serialize, Deserialize)]
-pub(super) struct Stands {
-    pub(super) to: [Hash; 2],
-    pub(super) answer: PlanAnswer,
-}
-
-/// Coordinator: this run begins, or goes on; the number is for people.
-#[derive(Serialize, Deserialize)]
-pub(super) struct Begin {
-    pub(super) number: u64,
-    pub(super) run: Hash,
-    pub(super) plan: Hash,
-}
-
-/// Coordinator: this is what our columns are.
-#[derive(Serialize, Deserialize)]
-pub(super) struct ColumnsText {
-    pub(super) text: String,
+    // Joiner: here is my token; this is who I want to be; and I have drawn a number.
+    128, MAX_OUTSIDE => Knock { token: Token, party: String, role: Role, address: String, commitment: Hash };
+    // Coordinator: mine is this.
+    129, MAX_OUTSIDE => Answer { nonce: Nonce };
+    // Joiner: mine was this.
+    130, MAX_OUTSIDE => Shown { nonce: Nonce };
+    131, MAX_ROSTER => SignedRoster;
+    132, MAX_PLAN => SignedTerms;
+    // Coordinator: no.
+    133, MAX_OUTSIDE => TurnedAway { why: String };
+    // Joiner: roster and plan are on my disk.
+    134, MAX_OUTSIDE => Received { has: [Hash; 2] };
+    // Coordinator: your number is on my disk, so the operators can compare.
+    135, MAX_OUTSIDE => Noted {};
+    // Member: I am here, this is what I have, and I have done with these runs. The number is the largest of a run that it knows, and the
+    // rule what somebody broke in the last of these runs, for which this member left it.
+    136, MAX_OUTSIDE => StandBy { has: [Hash; 2], done: Vec<Hash>, number: u64, broken: Option<Rule> };
+    // Member: what I say to this plan, with this roster.
+    137, MAX_OUTSIDE => Stands { to: [Hash; 2], answer: PlanAnswer };
+    // Coordinator: this run begins, or goes on; the number is for people.
+    138, MAX_OUTSIDE => Begin { number: u64, run: Hash, plan: Hash };
+    // Coordinator: this is what our columns are.
+    139, MAX_COLUMNS_FILE + (1 << 10) => ColumnsText { text: String };
+    // Coordinator: this run begins without you.
+    140, MAX_OUTSIDE => Without { number: u64 };
 }
 
 /// What a signature is bound to beside its message: both ends.

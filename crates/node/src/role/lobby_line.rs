@@ -15,7 +15,7 @@ use super::{
 };
 use crate::{
     app_messages::clean,
-    carrier::{Address, Carrier, CarrierError, Credentials, LinkReceiver, LinkSender},
+    carrier::{Address, Call, Carrier, CarrierError, Credentials, LinkReceiver, LinkSender},
     cost::some_of,
     error::{Code, Failure},
 };
@@ -73,20 +73,20 @@ impl<'a> Caller<'a> {
     /// Dials once.
     pub(super) async fn dial(&mut self) -> Result<LobbyLine<'a>, Attempt> {
         self.since = Instant::now();
-        let dialled = self.carrier.dial(&self.to, &self.credentials, &self.coordinator.0, frames::FROM_INSIDE, ATTEMPT);
+        let (check, limit) = (frames::FROM_INSIDE, ATTEMPT);
+        let (expected, credentials) = (&self.coordinator.0, &self.credentials);
+        let dialled = self.carrier.dial(Call { to: &self.to, expected, credentials, check, limit });
         let link = dialled.await.map_err(|e| match e {
             CarrierError::WrongServerKey(addr) => {
                 let by = self.errand.by;
-                Attempt::Final(Failure::new(
-                    Code::Peer,
-                    format!(
-                        "whoever answers at {addr} is not the coordinator that the {by} names, and was sent nothing [JOI-2]"
-                    ),
-                    format!(
-                        "do not go on: ask the coordinator's operator, on a number that did not come with the {by}, for its address and a \
-                         new {by}"
-                    ),
-                ))
+                let what = format!(
+                    "whoever answers at {addr} is not the coordinator that the {by} names, and was sent nothing [JOI-2]"
+                );
+                let next = format!(
+                    "do not go on: ask the coordinator's operator, on a number that did not come with the {by}, for its address and a \
+                     new {by}"
+                );
+                Failure::new(Code::Peer, what, next).into()
             }
             e => Attempt::Again(e),
         })?;
@@ -131,6 +131,13 @@ pub(super) fn sites_of(roster: &Roster) -> String {
     format!("{} sites: {}", names.len(), some_of(&names, ", "))
 }
 
+/// Nothing, if a roster that the coordinator sent is of this federation and for this party.
+pub(super) fn ours(is_ours: bool, rule: &str) -> Result<(), Failure> {
+    let what = "the coordinator sent a roster that is not of this federation, or gives this party another place";
+    let next = "it was not kept; ask its operator by telephone what happened";
+    if is_ours { Ok(()) } else { Err(Failure::new(Code::Peer, format!("{what} [{rule}]"), next)) }
+}
+
 /// A line to the coordinator's lobby.
 pub(super) struct LobbyLine<'a> {
     identity: &'a Identity,
@@ -158,13 +165,13 @@ impl LobbyLine<'_> {
 
     /// The message in a frame, or the coordinator's no in its place.
     pub(super) fn open<T: Message>(&self, bytes: &[u8]) -> Result<T, Attempt> {
+        let odd = |why: String| self.odd(&why);
         if frames::kind_of(bytes) == Some(TurnedAway::KIND) {
-            let TurnedAway { why } =
-                frames::open(bytes, &self.session, &self.coordinator).map_err(|why| self.odd(&why))?;
+            let TurnedAway { why } = frames::open(bytes, &self.session, &self.coordinator).map_err(odd)?;
             let what = format!("the coordinator does not let this party {}: {}", self.errand.to, clean(&why));
             return Err(Failure::new(Code::Denied, what, self.errand.after_a_no).into());
         }
-        frames::open(bytes, &self.session, &self.coordinator).map_err(|why| self.odd(&why))
+        frames::open(bytes, &self.session, &self.coordinator).map_err(odd)
     }
 
     /// The coordinator broke a rule.

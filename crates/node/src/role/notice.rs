@@ -5,6 +5,7 @@ use std::{
     time::{Duration, Instant},
 };
 
+use super::progress::ago;
 use crate::app_messages::clean;
 
 /// Whoever is not there, or has not answered, for so long is named.
@@ -74,25 +75,11 @@ impl Heard {
 
 impl fmt::Display for Heard {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let (since, why) = (Ago(self.at.elapsed()), &self.why);
+        let (since, why) = (ago(self.at.elapsed().as_secs()), &self.why);
         match self.what {
             What::Connected => write!(f, "connected {since} ago"),
             What::Left => write!(f, "left {since} ago: {why}"),
             What::TurnedAway => write!(f, "turned away {since} ago: {why}"),
-        }
-    }
-}
-
-/// A duration in the largest unit of which it has two or more.
-struct Ago(Duration);
-
-impl fmt::Display for Ago {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self.0.as_secs() {
-            seconds @ 0..120 => write!(f, "{seconds} s"),
-            seconds @ 120..7_200 => write!(f, "{} min", seconds / 60),
-            seconds @ 7_200..172_800 => write!(f, "{} h", seconds / 3_600),
-            seconds => write!(f, "{} days", seconds / 86_400),
         }
     }
 }
@@ -114,7 +101,7 @@ mod tests {
     #[test]
     fn what_was_heard_is_told_in_one_line_with_its_age() {
         for (seconds, told) in [(0, "0 s"), (119, "119 s"), (120, "2 min"), (7_200, "2 h"), (200_000, "2 days")] {
-            assert_eq!(Ago(Duration::from_secs(seconds)).to_string(), told);
+            assert_eq!(ago(seconds), told);
         }
         assert_eq!(Heard::now(What::Left, "no\nanswer").to_string(), "left 0 s ago: no answer");
         assert_eq!(Heard::now(What::TurnedAway, "another plan").to_string(), "turned away 0 s ago: another plan");

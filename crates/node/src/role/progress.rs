@@ -1,5 +1,5 @@
-//! How a run goes at one party, as one stream of events. The display, `veilsum status`, the file of events, the metrics and the live
-//! page are all made from it. An event holds names, numbers of rounds, of sites and of bytes, what the opened totals say of the
+//! How a run goes at one party, as one stream of events. The display, `veilsum status`, its metrics and the file of events are all
+//! made from it. An event holds names, numbers of rounds, of sites and of bytes, what the opened totals say of the
 //! centres (how far they moved, the validity indices), and reasons: no row, no number of rows, no centre, no masked word, no key.
 
 use std::{
@@ -167,10 +167,8 @@ pub struct Awaited {
 
 impl fmt::Display for Awaited {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match &self.at {
-            Some(at) => write!(f, "{} at {at} ({})", self.party, self.heard),
-            None => write!(f, "{} ({})", self.party, self.heard),
-        }
+        let at = self.at.as_ref().map_or(String::new(), |at| format!(" at {at}"));
+        write!(f, "{}{at} ({})", self.party, self.heard)
     }
 }
 
@@ -214,8 +212,7 @@ impl fmt::Display for Progress {
                 write!(f, "the centres moved ({})", told.collect::<Vec<_>>().join("; "))
             }
             Progress::Judged { curve } => {
-                let chosen =
-                    curve.iter().find(|judged| judged.chosen).map(|judged| format!(", {} was chosen", judged.k));
+                let chosen = curve.iter().find(|of| of.chosen).map(|of| format!(", {} was chosen", of.k));
                 write!(f, "judged {} of K{}", counted(curve.len(), "value"), chosen.unwrap_or_default())
             }
             Progress::Bytes { sent, received } => write!(f, "sent {}, received {}", size(*sent), size(*received)),
@@ -232,6 +229,16 @@ impl fmt::Display for Progress {
             Progress::Answered { number } => write!(f, "answered question {number}"),
             Progress::Lost { site, why } => write!(f, "left the run: {site}: {why}"),
         }
+    }
+}
+
+/// A time in the largest unit of which it has two or more.
+pub fn ago(seconds: u64) -> String {
+    match seconds {
+        0..120 => format!("{seconds} s"),
+        120..7_200 => format!("{} min", seconds / 60),
+        7_200..172_800 => format!("{} h", seconds / 3_600),
+        _ => format!("{} days", seconds / 86_400),
     }
 }
 

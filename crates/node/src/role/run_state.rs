@@ -62,17 +62,8 @@ impl RunState {
     fn begun(config: ClientConfig, session: Hash, transcript: Option<Journal<Told>>) -> Result<RunState, Failure> {
         let agreed = &config.party.federation;
         let replay = Replay::new(agreed.roster.clone(), agreed.terms.clone(), agreed.work.clone())?;
-        Ok(RunState {
-            config,
-            session,
-            counted: None,
-            replay,
-            asked: None,
-            opened: None,
-            judged: None,
-            transcript,
-            gap: false,
-        })
+        let (counted, asked, opened, judged, gap) = (None, None, None, None, false);
+        Ok(RunState { config, session, counted, replay, asked, opened, judged, transcript, gap })
     }
 
     fn take_up(&mut self, told: Told) -> Result<(), Failure> {
@@ -198,13 +189,7 @@ impl RunState {
     ///
     /// # Errors
     /// A [`Failure`] if it cannot be written down for good, or is none that rows can give.
-    pub(super) fn total(
-        &mut self,
-        frame: &[u8],
-        directory: Hash,
-        values: &[u64],
-        cohort: &[u16],
-    ) -> Result<(), Failure> {
+    pub(super) fn total(&mut self, frame: &[u8], directory: Hash, sums: &[u64], cohort: &[u16]) -> Result<(), Failure> {
         let said = Said { directory, frame: frame.to_vec() };
         if self.opened.as_ref() == Some(&said) {
             // The process before this one had taken it.
@@ -218,7 +203,7 @@ impl RunState {
             kept => kept?,
         }
         self.opened = Some(said);
-        self.replay.take(values, cohort)
+        self.replay.take(sums, cohort)
     }
 
     /// Takes the final centres that the intermediary will ask about; they are on disk then.
@@ -243,10 +228,8 @@ fn is_ask(said: &Said) -> bool {
 }
 
 fn lost(why: impl std::fmt::Display) -> Failure {
-    Failure::new(
-        Code::Input,
-        format!("what the coordinator said before this process began cannot be followed any more: {why}"),
-        "put its .transcript file back into the state folder; without it this site takes no further part under this plan: agree \
-         on a new one",
-    )
+    let what = format!("what the coordinator said before this process began cannot be followed any more: {why}");
+    let next = "put its .transcript file back into the state folder; without it this site takes no further part under this plan: agree \
+         on a new one";
+    Failure::new(Code::Input, what, next)
 }

@@ -82,17 +82,10 @@ impl ServerConfig {
 /// A [`Failure`] with its exit code; everybody else is told before it returns.
 pub async fn run(mut config: ServerConfig) -> Result<RunResult, Failure> {
     config.party.tell(status::begins(&config.party, PartyId::Coordinator));
-    let mut hub = AggregatorHost::open(
-        HostConfig {
-            party: config.party.clone(),
-            role: PartyId::Coordinator,
-            timing: config.on_loss.applied(config.timing),
-            slots: config.party.federation.terms.slots,
-            state: config.state.clone(),
-        },
-        config.entrance.clone(),
-    )
-    .await?;
+    let (party, state) = (config.party.clone(), config.state.clone());
+    let (timing, slots) = (config.on_loss.applied(config.timing), party.federation.terms.slots);
+    let host = HostConfig { party, role: PartyId::Coordinator, timing, slots, state };
+    let mut hub = AggregatorHost::open(host, config.entrance.clone()).await?;
     if !hub.begun && hub.known == 0 {
         forget_the_end(config.state.as_deref())?;
     }
@@ -222,13 +215,19 @@ const END: &str = "end";
 /// How often it is looked for.
 const LOOK: Duration = Duration::from_millis(500);
 
-/// Ends the run for everybody whose coordinator keeps its journal in `state`, now or when it is started again.
+/// Ends the run for everybody whose coordinator keeps its journal in `state`, now or when it is started again. All are told if members left it
+/// because the ledger of another one was set back: that one has nobody else to tell it.
 ///
 /// # Errors
 /// A [`Failure`] where the file cannot be written.
-pub fn end(state: &Path) -> Result<(), Failure> {
-    Ok(files::write_private(state.join(END), b"", Existing::Replace)?)
+pub fn end(state: &Path, set_back: bool) -> Result<(), Failure> {
+    let why = if set_back { SET_BACK } else { "" };
+    Ok(files::write_private(state.join(END), why.as_bytes(), Existing::Replace)?)
 }
+
+/// Why a run was ended that members had left.
+const SET_BACK: &str = ": members left it because the ledger of another one was set back [LED-11]; whoever put a state folder back from a copy \
+                        puts the newest one in its place";
 
 /// Removes a word that no run is left for.
 fn forget_the_end(state: Option<&Path>) -> Result<(), Failure> {
@@ -247,7 +246,9 @@ async fn ended_by_operator(state: Option<&Path>) -> Failure {
     while !path.exists() {
         tokio::time::sleep(LOOK).await;
     }
-    Failure::new(Code::Denied, "the coordinator's operator ended the run", "ask why, before it is run again")
+    let why = if fs::metadata(&path).is_ok_and(|end| end.len() > 0) { SET_BACK } else { "" };
+    let what = format!("the coordinator's operator ended the run{why}");
+    Failure::new(Code::Denied, what, "ask why, before it is run again")
 }
 
 mod absent;
@@ -297,15 +298,12 @@ impl Run<'_> {
         let n = if self.counted { self.ask_count(&cohort).await } else { None };
         let floor = self.config.party.federation.terms.min_total_rows;
         if !self.conversation.reaches(&outcome, floor, n) {
-            return Err(Failure::new(
-                failure.code,
-                format!(
-                    "{}; there is no result, because the rows behind the last total are not known to reach the plan's floor of \
+            let what = format!(
+                "{}; there is no result, because the rows behind the last total are not known to reach the plan's floor of \
                      {floor} [APP-8]",
-                    failure.message
-                ),
-                "run again when the missing parties are there",
-            ));
+                failure.message
+            );
+            return Err(Failure::new(failure.code, what, "run again when the missing parties are there"));
         }
         let more = self.told.iter().filter(|(site, _)| site.is_none() || !self.said_why).map(|(_, line)| line);
         let reason: Vec<&str> = std::iter::once(&failure.message).chain(more).map(String::as_str).collect();
@@ -374,15 +372,10 @@ impl Run<'_> {
             return Err(Failure::defect("a run without an outcome"));
         };
         let (outcome, cohort) = ((**outcome).clone(), self.conversation.cohort().to_vec());
-        if outcome.n_total.is_some_and(|n| n < self.config.party.federation.terms.min_total_rows) {
-            return Err(Failure::new(
-                Code::Policy,
-                format!(
-                    "the rows of the sites that are left are below the plan's floor of {}",
-                    self.config.party.federation.terms.min_total_rows
-                ),
-                "run again when the missing sites are there",
-            ));
+        let floor = self.config.party.federation.terms.min_total_rows;
+        if outcome.n_total.is_some_and(|n| n < floor) {
+            let what = format!("the rows of the sites that are left are below the plan's floor of {floor}");
+            return Err(Failure::new(Code::Policy, what, "run again when the missing sites are there"));
         }
         self.all_are_there(&cohort).await;
         let n = self.ask_count(&cohort).await;
@@ -435,30 +428,25 @@ impl Run<'_> {
                 self.config.party.tell(Progress::Lost { site: site.clone(), why: why.to_string() });
                 self.told.push((Some(number), format!("{site}: {why}")));
                 self.note(number, &why);
-                let absent = match why {
-                    Loss::Refused(_) => &mut self.refused,
-                    _ => &mut self.lost,
-                };
+                let refused = matches!(why, Loss::Refused(_));
+                let absent = if refused { &mut self.refused } else { &mut self.lost };
                 if !absent.contains(&site) {
                     absent.push(site);
                 }
                 Ok(())
             }
             aggregator::Event::WrongShare { holder, owner } => {
-                let name = |s| self.config.party.name_of(PartyId::Site(s));
+                let [owner, holder] = [owner, holder].map(|site| self.config.party.name_of(PartyId::Site(site)));
                 let line = format!(
-                    "a share of the self-mask of {} that came from {} was wrong and was corrected; one of the two is at fault",
-                    name(owner),
-                    name(holder)
+                    "a share of the self-mask of {owner} that came from {holder} was wrong and was corrected; one of the two is at fault"
                 );
                 self.told.push((None, line));
                 Ok(())
             }
             aggregator::Event::TooLate(site) => {
                 too_late(self.hub, site);
-                self.reasons
-                    .entry(site)
-                    .or_insert_with(|| "it came when this run had begun without it, or had gone on".to_owned());
+                let why = "it came when this run had begun without it, or had gone on";
+                self.reasons.entry(site).or_insert_with(|| why.to_owned());
                 Ok(())
             }
             _ => Ok(()),
@@ -491,40 +479,34 @@ impl Run<'_> {
         // What a site that is in no total sent can be computed from none.
         let last = self.conversation.cohort();
         if self.first.iter().any(|site| !last.contains(site)) {
-            result.warnings.push(
-                "a site left the run: what it sent can be computed, up to noise, from the totals before and after"
-                    .into(),
-            );
+            let told =
+                "a site left the run: what it sent can be computed, up to noise, from the totals before and after";
+            result.warnings.push(told.into());
         }
         Ok(result)
     }
 }
 
 fn in_vain(who: &str, waited: Duration) -> Failure {
-    Failure::new(
-        Code::Network,
-        format!("waited {} s for {who} in vain", waited.as_secs()),
-        "check that every party runs and reaches its port, then start the run again",
-    )
+    let next = "check that every party runs and reaches its port, then start the run again";
+    Failure::new(Code::Network, format!("waited {} s for {who} in vain", waited.as_secs()), next)
 }
 
 /// Tells a site that this run goes on without it.
 pub(crate) fn too_late(hub: &mut AggregatorHost, site: u16) {
-    let aborted = Aborted {
-        code: Code::Denied as u8,
-        why: "this run began without this site, or went on without it; it can take part in the next one".into(),
-    };
-    hub.tell(PartyId::Site(site), Kind::Aborted, &aborted);
+    let why = "this run began without this site, or went on without it; it can take part in the next one";
+    hub.tell(PartyId::Site(site), Kind::Aborted, &Aborted { code: Code::Denied as u8, why: why.into() });
 }
 
 /// One line for what an aggregator's machine reports.
 pub(crate) fn log(roster: &Roster, event: &aggregator::Event) {
+    let name = |site: &u16| roster.name_of(PartyId::Site(*site));
     match event {
         aggregator::Event::Lost { site, why } => {
-            tracing::info!(site = %roster.name_of(PartyId::Site(*site)), "out of this run: {}", clean(&why.to_string()));
+            tracing::info!(site = %name(site), "out of this run: {}", clean(&why.to_string()));
         }
         aggregator::Event::TooLate(site) => {
-            tracing::warn!(site = %roster.name_of(PartyId::Site(*site)), "came too late for this run; it joins the next");
+            tracing::warn!(site = %name(site), "came too late for this run; it joins the next")
         }
         aggregator::Event::DeckReady { index, members, threshold } => {
             tracing::info!(deck = index, sites = members.len(), threshold, "keys are exchanged");

@@ -11,7 +11,13 @@ use std::{
 };
 
 use tokio::{sync::oneshot, task::JoinHandle, time::timeout};
-use veilsum_proto::{aggregator::Timing, identity::Identity, message, roster::PartyId, suite::Hash};
+use veilsum_proto::{
+    aggregator::Timing,
+    identity::Identity,
+    message,
+    roster::{Member, PartyId},
+    suite::Hash,
+};
 
 use super::{
     config::Party,
@@ -72,10 +78,8 @@ pub struct ServiceConfig {
 pub async fn run(mut config: ServiceConfig) -> Result<(), Failure> {
     let list = GuestList::load(&config.folder)?;
     if list.coordinator.key != config.identity.public() {
-        return Err(Failure::input(
-            "this is not the key with which the federation was founded",
-            "use the coordinator's key file, which lies beside federation.toml",
-        ));
+        let next = "use the coordinator's key file, which lies beside federation.toml";
+        return Err(Failure::input("this is not the key with which the federation was founded", next));
     }
     let _serving = only_one(&config.folder).await?;
     // Nobody stands by yet.
@@ -240,8 +244,7 @@ impl Service {
             return self.write_the_end();
         }
         (self.config.news)(format!("run {} goes on; its result will be in {}", run.number, out.display()));
-        let named =
-            |(at, site): (usize, &veilsum_proto::roster::Member)| run.without.contains(&site.name).then_some(at as u16);
+        let named = |(at, site): (usize, &Member)| run.without.contains(&site.name).then_some(at as u16);
         let (bound, opened) = oneshot::channel();
         let mut party = Party {
             carrier: self.config.carrier.clone(),
@@ -336,7 +339,7 @@ pub fn start(folder: &Path, federation: &Federation, without: Vec<String>) -> Re
             return Err(goes_on(run));
         }
         let number = list.last() + 1;
-        let run = Run { number, id: Hash(drawn()), plan: plan.terms.hash(), without, ended: None };
+        let run = Run { number, id: Hash(drawn()), plan: plan.terms.hash(), without, set_back: false, ended: None };
         let kept = folder_of(folder, &run);
         fs::create_dir_all(&kept).map_err(|e| {
             files::unwritten(&e, format!("the folder {} cannot be made: {e}", kept.display()), "make room for it")

@@ -15,7 +15,7 @@ pub use super::look::{Judge, Looking, Opinion};
 use super::{
     dial::Attempt,
     lobby_frames::{self as frames, Begin, Message, StandBy, Stands, Without},
-    lobby_line::{Caller, Errand, LobbyLine, not_yet, sites_of},
+    lobby_line::{Caller, Errand, LobbyLine, not_yet, ours, sites_of},
     look::Look,
     progress::Teller,
     stop,
@@ -180,8 +180,8 @@ async fn goes(look: &mut Option<Look>) -> Result<(), Failure> {
 
 async fn attempt(config: &StandbyConfig, mut line: LobbyLine<'_>, look: &mut Option<Look>) -> Result<Next, Attempt> {
     let mut own = Own::load(config);
-    line.send(&StandBy { has: own.has(), done: config.done.clone(), number: config.number, broken: config.broken })
-        .await?;
+    let (has, done) = (own.has(), config.done.clone());
+    line.send(&StandBy { has, done, number: config.number, broken: config.broken }).await?;
     (config.news)(format!("standing by at the coordinator over {}", line.over));
     own.judge(config, look);
     let mut tick = tokio::time::interval(LOOK);
@@ -255,14 +255,7 @@ async fn attempt(config: &StandbyConfig, mut line: LobbyLine<'_>, look: &mut Opt
 fn mine(agreed: &Roster, own: &PublicKey, roster: &Roster) -> Result<(), Failure> {
     let role = |roster: &Roster| roster.find(own).map(|id| std::mem::discriminant(&id));
     let same = roster.name == agreed.name && roster.coordinator.key == agreed.coordinator.key;
-    if same && role(roster).is_some() && role(roster) == role(agreed) {
-        return Ok(());
-    }
-    Err(Failure::new(
-        Code::Peer,
-        "the coordinator sent a roster that is not of this federation, or gives this party another place [PRO-3]",
-        "it was not kept; ask its operator by telephone what happened",
-    ))
+    ours(same && role(roster).is_some() && role(roster) == role(agreed), "PRO-3")
 }
 
 #[cfg(test)]

@@ -84,29 +84,22 @@ pub struct Status {
     /// The last round, where there was one.
     pub round: Option<Round>,
     /// The question that is open, where this party asks.
-    #[serde(default)]
     pub open: Option<Open>,
     /// Seconds that the rest of the questions would take at most, if they take as long as those so far. Nothing while one takes longer.
-    #[serde(default)]
     pub left: Option<u64>,
     /// Bytes of the frames that went over its links in this run: sent, and received.
-    #[serde(default)]
     pub bytes: (u64, u64),
     /// How the centres of every K moved last, where totals are opened to this party.
-    #[serde(default)]
     pub moved: Vec<Moved>,
     /// How every K was judged, where totals are opened to this party.
-    #[serde(default)]
     pub curve: Vec<Judged>,
     /// Those of the roster that it has to do with.
     pub parties: Vec<Peer>,
     /// When the last run of this process ended.
-    #[serde(default)]
     pub last_run: Option<u64>,
     /// The last thing that went wrong, which the run may have got over.
     pub trouble: Option<Trouble>,
     /// And how many things did in this run.
-    #[serde(default)]
     pub troubles: u32,
     /// Questions of its plan at most.
     #[serde(skip)]
@@ -296,8 +289,7 @@ impl Status {
                 };
             }
             Progress::Asked { number, what, why, .. } => {
-                let (what, why) = ((*what).to_owned(), (*why).to_owned());
-                self.open = Some(Open { number: *number, what, why, answers: None });
+                self.open = Some(Open { number: *number, what: (*what).into(), why: (*why).into(), answers: None });
             }
             Progress::Answers { arrived, of } => {
                 self.open.iter_mut().for_each(|open| open.answers = Some((*arrived, *of)));

@@ -51,21 +51,15 @@ pub(super) async fn judge(
             HostEvent::Deadline => hub.tell_of_wait(&mut notice),
         }
     };
-    let distances = distances.ok_or_else(|| {
-        Failure::new(Code::Peer, "no site handed over the distances between the centres", "speak to the sites")
-    })?;
+    let none = "no site handed over the distances between the centres";
+    let distances = distances.ok_or_else(|| Failure::new(Code::Peer, none, "speak to the sites"))?;
     let known = (cohort == counted).then_some(rows);
     let verdicts = oracle.verdicts(&distances, &values, cohort.len(), known)?;
     // [APP-2] holds for those who are left, too.
-    if verdicts.iter().any(|verdict| verdict.rows < config.party.federation.terms.min_total_rows) {
-        return Err(Failure::new(
-            Code::Policy,
-            format!(
-                "the rows that are left are below the plan's floor of {}",
-                config.party.federation.terms.min_total_rows
-            ),
-            "run again when the missing sites are there",
-        ));
+    let floor = config.party.federation.terms.min_total_rows;
+    if verdicts.iter().any(|verdict| verdict.rows < floor) {
+        let what = format!("the rows that are left are below the plan's floor of {floor}");
+        return Err(Failure::new(Code::Policy, what, "run again when the missing sites are there"));
     }
     Ok(JudgeReply::new(cohort, &verdicts))
 }
@@ -88,11 +82,9 @@ fn take_distances(
         None => *distances = Some(found),
         Some(known) if *known == found => {}
         Some(_) => {
-            return Err(Failure::new(
-                Code::Peer,
-                "sites hold different centres: somebody laid different questions before them, or a site lies",
-                "speak to the coordinator and the sites; nothing was handed over",
-            ));
+            let what = "sites hold different centres: somebody laid different questions before them, or a site lies";
+            let next = "speak to the coordinator and the sites; nothing was handed over";
+            return Err(Failure::new(Code::Peer, what, next));
         }
     }
     Ok(())

@@ -1,8 +1,8 @@
 //! What to do about a cell that is no number, by what it looks like. Nothing of the cell is said.
 
 use super::{
+    Decimal,
     cell::{Parsed, parse},
-    dialect::Decimal,
 };
 
 /// What to do where a cell says that nothing is there.

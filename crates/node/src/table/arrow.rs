@@ -20,11 +20,10 @@ use arrow_ipc::{
 use arrow_schema::{ArrowError, Schema, SchemaRef};
 
 use super::{
+    Fault, Result, RowReader, Table, Wanted,
     columnar::{MAX_BUFFER, MAX_DESCRIPTION, MAX_FOOTER},
     columns::{Columns, check_types, guarded, names_of},
-    error::{Fault, TableError},
-    source::{RowReader, Table},
-    wanted::{Wanted, check_names},
+    wanted::check_names,
 };
 
 /// What a message begins with, but for those of Arrow before 0.15.
@@ -85,7 +84,7 @@ struct Message {
 
 impl ArrowReader {
     /// Reads the schema at the begin of a stream.
-    pub(super) fn of_stream(mut input: Box<dyn Read>, name: &str) -> Result<Self, TableError> {
+    pub(super) fn of_stream(mut input: Box<dyn Read>, name: &str) -> Result<Self> {
         let first = message(&mut input, name)?;
         let schema = guarded(name, NO_SCHEMA, || {
             let message = root_as_message(&first.head).map_err(|_| wrong())?;
@@ -95,11 +94,11 @@ impl ArrowReader {
     }
 
     /// Reads the schema at the end of a file, and where its messages are.
-    pub(super) fn of_file(mut file: File, name: &str) -> Result<Self, TableError> {
+    pub(super) fn of_file(mut file: File, name: &str) -> Result<Self> {
         let failed = |source| Fault::Read(source).of(name);
         let short = || Fault::Damaged("its end does not say where its description is").of(name);
         let all = file.seek(SeekFrom::End(0)).map_err(failed)?;
-        let mut part = |from: Option<u64>, bytes: usize| -> Result<Vec<u8>, TableError> {
+        let mut part = |from: Option<u64>, bytes: usize| -> Result<Vec<u8>> {
             file.seek(SeekFrom::Start(from.ok_or_else(short)?)).map_err(failed)?;
             let mut part = Vec::new();
             (&file).take(bytes as u64).read_to_end(&mut part).map_err(failed)?;
@@ -114,9 +113,9 @@ impl ArrowReader {
         let footer = part(end.and_then(|end| end.checked_sub(length as u64)), length)?;
         let (schema, messages) = guarded(name, NO_SCHEMA, || {
             let footer = root_as_footer(&footer).map_err(|_| wrong())?;
-            let blocks =
-                footer.dictionaries().into_iter().flatten().chain(footer.recordBatches().into_iter().flatten());
-            let until = all - (TAIL + length) as u64;
+            let rows = footer.recordBatches().into_iter().flatten();
+            let (blocks, until) =
+                (footer.dictionaries().into_iter().flatten().chain(rows), all - (TAIL + length) as u64);
             let block = |of: &arrow_ipc::Block| {
                 let begin = u64::try_from(of.offset()).map_err(|_| wrong())?;
                 Ok(Block { begin, body: of.bodyLength(), until, last: true })
@@ -137,25 +136,17 @@ impl ArrowReader {
         Self::new(Input::File(BufReader::new(file), messages.into_iter()), schema, name)
     }
 
-    fn new(input: Input, schema: Result<Schema, Fault>, name: &str) -> Result<Self, TableError> {
+    fn new(input: Input, schema: Result<Schema, Fault>, name: &str) -> Result<Self> {
         let schema = schema.map_err(|fault| fault.of(name))?;
         let columns = names_of(&schema);
         check_names(name, &columns)?;
-        Ok(ArrowReader {
-            name: name.to_owned(),
-            columns,
-            schema: schema.into(),
-            input,
-            dictionaries: HashMap::new(),
-            checked: false,
-            begun: None,
-            marked: None,
-            rows: 0,
-        })
+        let (name, schema, dictionaries) = (name.to_owned(), schema.into(), HashMap::new());
+        let (checked, begun, marked, rows) = (false, None, None, 0);
+        Ok(ArrowReader { name, columns, schema, input, dictionaries, checked, begun, marked, rows })
     }
 
     /// The next message; nothing at the end.
-    fn next(&mut self) -> Result<Option<Message>, TableError> {
+    fn next(&mut self) -> Result<Option<Message>> {
         let failed = |source| Fault::Read(source).of(&self.name);
         let damaged = |what| Err(Fault::Damaged(what).of(&self.name));
         let next = match &mut self.input {
@@ -192,11 +183,7 @@ impl ArrowReader {
     }
 
     /// The columns at these places of a message with rows; nothing where it has a dictionary, which is kept.
-    fn decode(
-        &mut self,
-        Message { head, body, .. }: Message,
-        places: &[usize],
-    ) -> Result<Option<RecordBatch>, TableError> {
+    fn decode(&mut self, Message { head, body, .. }: Message, places: &[usize]) -> Result<Option<RecordBatch>> {
         let (schema, dictionaries) = (&self.schema, &mut self.dictionaries);
         guarded(&self.name, "a message does not hold what its description says", || {
             let message = root_as_message(&head).map_err(|_| wrong())?;
@@ -204,13 +191,8 @@ impl ArrowReader {
             if let Some(rows) = message.header_as_record_batch() {
                 return read_record_batch(&body, rows, schema.clone(), dictionaries, Some(places), &version).map(Some);
             }
-            read_dictionary(
-                &body,
-                message.header_as_dictionary_batch().ok_or_else(wrong)?,
-                schema,
-                dictionaries,
-                &version,
-            )?;
+            let words = message.header_as_dictionary_batch().ok_or_else(wrong)?;
+            read_dictionary(&body, words, schema, dictionaries, &version)?;
             // One is added to by the next, so that messages within their bounds are none of a bound together.
             let held: usize = dictionaries.values().map(|words| words.get_array_memory_size()).sum();
             if held as u64 > MAX_BUFFER as u64 { Err(wrong()) } else { Ok(None) }
@@ -227,7 +209,7 @@ impl RowReader for ArrowReader {
         &self.columns
     }
 
-    fn read(&mut self, wanted: &Wanted, table: &mut Table) -> Result<bool, TableError> {
+    fn read(&mut self, wanted: &Wanted, table: &mut Table) -> Result<bool> {
         if !std::mem::replace(&mut self.checked, true) {
             check_types(&self.name, &self.schema, wanted)?;
         }
@@ -292,10 +274,10 @@ impl Message {
 }
 
 /// The next message, or the end of the stream, which has to be marked, so that one that was cut short is told.
-fn message(input: &mut impl Read, name: &str) -> Result<Message, TableError> {
+fn message(input: &mut impl Read, name: &str) -> Result<Message> {
     let damaged = |what| Fault::Damaged(what).of(name);
     let cut = || damaged("it ends before its mark of an end");
-    let mut exactly = |bytes: usize| -> Result<Vec<u8>, TableError> {
+    let mut exactly = |bytes: usize| -> Result<Vec<u8>> {
         let mut buffer = Vec::new();
         // What is there is held, and not what is said to be.
         let read = input.by_ref().take(bytes as u64).read_to_end(&mut buffer);

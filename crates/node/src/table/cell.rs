@@ -3,7 +3,10 @@
 
 use std::borrow::Cow;
 
-use super::spelling::{NOTHING, Spellings, common, normal, yes_or_no};
+use super::{
+    normal,
+    spelling::{NOTHING, Spellings, common, yes_or_no},
+};
 
 /// Letters of other alphabets, and what they are taken for on a screen.
 const ALIKE: [(&str, &str); 2] =

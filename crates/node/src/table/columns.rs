@@ -18,16 +18,8 @@ use arrow_array::{
 use arrow_buffer::{NullBuffer, ScalarBuffer};
 use arrow_schema::{DataType, Schema};
 
-use super::spelling::normal;
 use super::{
-    cell::Cell,
-    dialect::Decimal,
-    error::{Fault, Place, TableError},
-    limits::MAX_CELL,
-    row::{Row, take},
-    source::Table,
-    types,
-    wanted::{Numbers, Use, Wanted},
+    Cell, Decimal, Fault, MAX_CELL, Numbers, Place, Result, Row, Table, TableError, Use, Wanted, normal, take, types,
 };
 
 thread_local! {
@@ -36,11 +28,7 @@ thread_local! {
 }
 
 /// Runs a library's decoder. Whatever a damaged file makes of it is an error about that file, which quotes nothing of it.
-pub(super) fn guarded<T, E>(
-    file: &str,
-    what: &'static str,
-    decode: impl FnOnce() -> Result<T, E>,
-) -> Result<T, TableError> {
+pub(super) fn guarded<T, E>(file: &str, what: &'static str, decode: impl FnOnce() -> Result<T, E>) -> Result<T> {
     static QUIET: Once = Once::new();
     QUIET.call_once(|| {
         let before = take_hook();
@@ -66,7 +54,7 @@ pub(super) fn names_of(schema: &Schema) -> Vec<String> {
 ///
 /// # Errors
 /// A [`TableError`] with what to do.
-pub(super) fn check_types(file: &str, schema: &Schema, wanted: &Wanted) -> Result<(), TableError> {
+pub(super) fn check_types(file: &str, schema: &Schema, wanted: &Wanted) -> Result<()> {
     for (at, of) in wanted.places() {
         let field = schema.field(at);
         if let Some((why, next)) = types::refused(field, of) {
@@ -156,25 +144,22 @@ impl Column {
     }
 
     fn cell(&self, row: usize) -> Cell<'_> {
-        let null = |nulls: &Option<NullBuffer>| nulls.as_ref().is_some_and(|nulls| nulls.is_null(row));
+        let nulls = match self {
+            Column::Numbers(_, nulls) | Column::Singles(_, nulls) | Column::Whole(_, nulls) => nulls.as_ref(),
+            Column::Codes(_, nulls, _) | Column::There(nulls) => nulls.as_ref(),
+            Column::Bools(array) => array.nulls(),
+            Column::Words(array) => array.nulls(),
+        };
+        if nulls.is_some_and(|nulls| nulls.is_null(row)) {
+            return Cell::Nothing;
+        }
         match self {
-            Column::Numbers(_, nulls)
-            | Column::Singles(_, nulls)
-            | Column::Whole(_, nulls)
-            | Column::Codes(_, nulls, _)
-            | Column::There(nulls)
-                if null(nulls) =>
-            {
-                Cell::Nothing
-            }
             Column::Numbers(values, _) => Cell::Number(values[row]),
             Column::Singles(values, _) => Cell::Single(values[row]),
             Column::Whole(values, _) => Cell::Whole(values[row]),
             Column::Codes(keys, _, values) => values.cell(keys[row]),
             Column::There(_) => Cell::Text(b"-"),
-            Column::Bools(array) if array.is_null(row) => Cell::Nothing,
             Column::Bools(array) => Cell::Bool(array.value(row)),
-            Column::Words(array) if array.is_null(row) => Cell::Nothing,
             Column::Words(array) => Cell::Text(array.value(row).as_bytes()),
         }
     }
@@ -210,13 +195,7 @@ impl Row for RowOf<'_> {
 
 impl Columns {
     /// `arrays` are the columns at these places of a header of `all`.
-    pub(super) fn new(
-        file: &str,
-        all: usize,
-        places: &[usize],
-        arrays: &[ArrayRef],
-        wanted: &Wanted,
-    ) -> Result<Self, TableError> {
+    pub(super) fn new(file: &str, all: usize, places: &[usize], arrays: &[ArrayRef], wanted: &Wanted) -> Result<Self> {
         let uses = wanted.places();
         let names = |at: &usize| matches!(uses.get(at), Some(Use::Words | Use::Person));
         guarded(file, "a column does not hold what its type says", || {
@@ -244,15 +223,22 @@ impl Columns {
         (before, rows): (u64, usize),
         wanted: &Wanted,
         table: &mut Table,
-    ) -> Result<(), TableError> {
+    ) -> Result<()> {
         if let Some(columns) = self.plain(wanted)
             && table.append(rows, &columns)
         {
             return Ok(());
         }
-        (1..=rows as u64).try_for_each(|row| {
-            self.take_row((file, Place::Row(before + row)), header, row as usize - 1, wanted, table)
-        })
+        for row in 0..rows {
+            let (spot, row) = ((file, Place::Row(before + row as u64 + 1)), RowOf(self, row));
+            let long = |at: &&usize| matches!(row.cell(**at), Cell::Text(text) if text.len() > MAX_CELL);
+            match self.texts.iter().find(long) {
+                Some(_) if wanted.total => table.spoil(file, super::records::TOO_LONG.of_row(spot))?,
+                Some(at) => return Err(Fault::CellTooLong(at + 1).of_row(spot)),
+                None => take(spot, header, &row, wanted, table)?,
+            }
+        }
+        Ok(())
     }
 
     /// The wanted numbers, column by column, where rows are nothing but numbers and all of them can be used: most batches of most
@@ -265,11 +251,8 @@ impl Columns {
             _ => None,
         };
         let words = !wanted.categorical.is_empty() || wanted.label.is_some() || !wanted.marks.is_empty();
-        if words
-            || wanted.cut.is_some()
-            || !wanted.filter.is_empty()
-            || wanted.complete.iter().any(|(at, _)| there(*at).is_none())
-        {
+        let some = wanted.cut.is_some() || !wanted.filter.is_empty();
+        if words || some || wanted.complete.iter().any(|(at, _)| there(*at).is_none()) {
             return None;
         }
         let of = |column: &Numbers| {
@@ -282,28 +265,5 @@ impl Columns {
             values.iter().fold(true, |all, x| all & (low <= *x) & (*x <= high) & x.is_finite()).then_some(values)
         };
         wanted.columns.iter().map(of).collect()
-    }
-
-    /// Takes one row of them.
-    ///
-    /// # Errors
-    /// As [`take`], and where a text is longer than a cell may be.
-    fn take_row(
-        &self,
-        place: (&str, Place),
-        header: &[String],
-        row: usize,
-        wanted: &Wanted,
-        table: &mut Table,
-    ) -> Result<(), TableError> {
-        let row = RowOf(self, row);
-        let long = |at: &&usize| matches!(row.cell(**at), Cell::Text(text) if text.len() > MAX_CELL);
-        if let Some(at) = self.texts.iter().find(long) {
-            if wanted.total {
-                return table.spoil(place.0, super::records::TOO_LONG.of_row(place));
-            }
-            return Err(Fault::CellTooLong(at + 1).of_row(place));
-        }
-        take(place, header, &row, wanted, table)
     }
 }

@@ -9,17 +9,17 @@ use std::{
 
 use csv::ByteRecord;
 
-use super::spelling::normal;
 use super::{
-    cell::{Cell, Parsed, parse},
-    dialect::{Decimal, Dialect},
-    error::{Fault, Place, TableError},
+    Batches, Cell, Decimal, Dialect, Fault, MAX_ROW, MAX_VALUES, Place, Result, Row, RowReader, Table, TableError,
+    TableSpec, Wanted,
+    cell::{Parsed, parse},
     layout::{Layout, layout},
-    limits::{MAX_ROW, MAX_VALUES},
+    normal,
     records::{Record, Records, Split},
-    row::{Row, number, take},
-    source::{Batches, RowReader, Table, all_of},
-    wanted::{TableSpec, Wanted, check_names},
+    row::number,
+    source::all_of,
+    take,
+    wanted::check_names,
 };
 
 /// Rows that are read at a time.
@@ -35,8 +35,8 @@ fn opened<R: Read>(
     reader: R,
     name: &str,
     dialect: Dialect,
-    told: impl Fn(&[u8], bool) -> Result<Layout, TableError>,
-) -> Result<(Records<Text<R>>, Layout), TableError> {
+    told: impl Fn(&[u8], bool) -> Result<Layout>,
+) -> Result<(Records<Text<R>>, Layout)> {
     let mut reader = BufReader::with_capacity(BUFFER, reader);
     let mut first = Vec::new();
     reader.by_ref().take(MAX_ROW as u64).read_to_end(&mut first).map_err(|source| Fault::Read(source).of(name))?;
@@ -60,7 +60,7 @@ fn opened<R: Read>(
 ///
 /// # Errors
 /// A [`TableError`] that names line and column.
-pub fn read_csv_from(reader: impl Read, name: &str, spec: &TableSpec) -> Result<Table, TableError> {
+pub fn read_csv_from(reader: impl Read, name: &str, spec: &TableSpec) -> Result<Table> {
     all_of(Batches::new(Box::new(CsvReader::new(reader, name, spec.dialect())?), spec)?)
 }
 
@@ -80,7 +80,7 @@ pub(super) struct CsvReader<R: Read> {
 }
 
 impl<R: Read> CsvReader<R> {
-    pub(super) fn new(reader: R, name: &str, dialect: Dialect) -> Result<Self, TableError> {
+    pub(super) fn new(reader: R, name: &str, dialect: Dialect) -> Result<Self> {
         let told = |sample: &[u8], whole| {
             layout(sample, whole, name, dialect, |header| {
                 let numbered = number_in(header.iter().map(|cell| &cell[..]));
@@ -140,7 +140,7 @@ impl<R: Read> RowReader for CsvReader<R> {
         self.numbered.map(|at| headed_by_a_number(self.name(), at))
     }
 
-    fn read(&mut self, wanted: &Wanted, table: &mut Table) -> Result<bool, TableError> {
+    fn read(&mut self, wanted: &Wanted, table: &mut Table) -> Result<bool> {
         for _ in 0..BATCH {
             let before = self.records.spanning;
             let Some(Record { line, fault }) = self.records.next()? else { return Ok(false) };
@@ -189,14 +189,14 @@ impl Row for WithCommas<'_> {
 }
 
 /// Reads a CSV file of numbers without a header, such as starting centres: rows of `columns` numbers each.
-pub fn read_matrix(path: impl AsRef<Path>, columns: usize) -> Result<Vec<Vec<f64>>, TableError> {
+pub fn read_matrix(path: impl AsRef<Path>, columns: usize) -> Result<Vec<Vec<f64>>> {
     let name = path.as_ref().display().to_string();
     let file = File::open(&path).map_err(|source| Fault::Open(source).of(&name))?;
     read_matrix_from(file, &name, columns)
 }
 
 /// Like [`read_matrix`], from text that errors call `name`.
-pub fn read_matrix_from(reader: impl Read, name: &str, columns: usize) -> Result<Vec<Vec<f64>>, TableError> {
+pub fn read_matrix_from(reader: impl Read, name: &str, columns: usize) -> Result<Vec<Vec<f64>>> {
     let two_ways = |_: &[Vec<u8>]| {
         let what = "its numbers can be read in two ways, with decimal commas or with commas between them";
         Err(Fault::said(what, "write it with decimal points").of(name))
@@ -230,7 +230,7 @@ pub fn read_matrix_from(reader: impl Read, name: &str, columns: usize) -> Result
 }
 
 /// Writes a header and rows of text, quoted where needed.
-pub fn write_csv<N, R>(out: impl Write, header: &[N], rows: R) -> Result<(), TableError>
+pub fn write_csv<N, R>(out: impl Write, header: &[N], rows: R) -> Result<()>
 where
     N: AsRef<str>,
     R: IntoIterator,
@@ -238,7 +238,7 @@ where
 {
     let unwritten = |fault: Fault| fault.of("the table");
     let mut writer = csv::WriterBuilder::new().flexible(true).from_writer(out);
-    let mut write = |record: &ByteRecord| -> Result<(), TableError> {
+    let mut write = |record: &ByteRecord| -> Result<()> {
         if record.len() != header.len() {
             let (got, expected) = (record.len(), header.len());
             let what = format!("cannot be written: a row has {got} cells under {expected} column names");
@@ -273,11 +273,7 @@ fn headed_by_a_number(file: &str, at: usize) -> TableError {
     Fault::said(what, next).of_header(file)
 }
 
-fn column_names<'a>(
-    file: &str,
-    line: Place,
-    header: impl Iterator<Item = &'a [u8]>,
-) -> Result<Vec<String>, TableError> {
+fn column_names<'a>(file: &str, line: Place, header: impl Iterator<Item = &'a [u8]>) -> Result<Vec<String>> {
     // UTF-16 without its mark: every second byte of plain English is zero.
     let name =
         |cell| std::str::from_utf8(cell).ok().filter(|name| !name.contains('\0')).map(|name| normal(name).into_owned());

@@ -7,7 +7,7 @@ use serde_json::json;
 
 use crate::{cost::counted, error::OUTSIDE_BOX};
 
-use super::limits::{MAX_CELL, MAX_COLUMNS, MAX_ROW, MAX_VALUES};
+use super::{MAX_CELL, MAX_COLUMNS, MAX_ROW, MAX_VALUES};
 
 /// Where a row is in its file: on a line of text, or the how manieth row it is. Both are counted from 1.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -144,6 +144,9 @@ pub struct TableError {
     /// What is wrong there.
     pub fault: Fault,
 }
+
+/// What reading a table comes to.
+pub(super) type Result<T, E = TableError> = std::result::Result<T, E>;
 
 /// What is wrong with a table, with a row or with a cell. None holds what stands in a cell.
 #[derive(Debug, thiserror::Error)]

@@ -7,13 +7,8 @@ use std::{
 };
 
 use super::{
-    dialect::Dialect,
-    error::{Fault, TableError},
-    input::open_one,
-    limits::MAX_FILES,
-    print::Print,
-    source::{RowReader, Table},
-    wanted::{Wanted, list},
+    Dialect, Fault, MAX_FILES, Result, RowReader, Table, TableError, Wanted, input::open_one, print::Print,
+    wanted::list,
 };
 use crate::cost::counted;
 
@@ -22,7 +17,7 @@ use crate::cost::counted;
 ///
 /// # Errors
 /// A [`TableError`] that names it.
-pub fn open(name: &Path, dialect: Dialect) -> Result<Box<dyn RowReader>, TableError> {
+pub fn open(name: &Path, dialect: Dialect) -> Result<Box<dyn RowReader>> {
     let (files, passed_over) = all_of(name)?;
     let names: Vec<String> = passed_over.iter().map(|path| path.display().to_string()).collect();
     match &files[..] {
@@ -35,12 +30,12 @@ pub fn open(name: &Path, dialect: Dialect) -> Result<Box<dyn RowReader>, TableEr
 ///
 /// # Errors
 /// A [`TableError`] where there is none.
-pub fn files_of(name: &Path) -> Result<Vec<PathBuf>, TableError> {
+pub fn files_of(name: &Path) -> Result<Vec<PathBuf>> {
     Ok(all_of(name)?.0)
 }
 
 /// The files behind a name, and those that are passed over for their names.
-fn all_of(name: &Path) -> Result<(Vec<PathBuf>, Vec<PathBuf>), TableError> {
+fn all_of(name: &Path) -> Result<(Vec<PathBuf>, Vec<PathBuf>)> {
     let shown = name.display().to_string();
     let failed = |source| Fault::Open(source).of(&shown);
     let form = |what, next| Fault::said(what, next).of(&shown);
@@ -87,24 +82,9 @@ fn is_pattern(name: &Path) -> bool {
 /// Whether a file is hidden, not finished, or a copy that an editor or a person left, by its name.
 fn is_passed_over(path: &Path) -> bool {
     let Some(name) = path.file_name().map(|name| name.to_string_lossy().to_lowercase()) else { return true };
-    let ends = [
-        "~",
-        "#",
-        ".bak",
-        ".old",
-        ".orig",
-        ".swp",
-        ".swo",
-        ".tmp",
-        ".temp",
-        ".part",
-        ".partial",
-        ".crdownload",
-        ".download",
-    ];
-    let texts =
-        ["readme", "readme.txt", "readme.md", "readme.rst", "readme.html", "license", "license.txt", "license.md"];
-    name.starts_with(['.', '_', '#', '~']) || ends.iter().any(|end| name.ends_with(end)) || texts.contains(&&*name)
+    let mut ends = "~ # .bak .old .orig .swp .swo .tmp .temp .part .partial .crdownload .download".split(' ');
+    let mut texts = "readme readme.txt readme.md readme.rst readme.html license license.txt license.md".split(' ');
+    name.starts_with(['.', '_', '#', '~']) || ends.any(|end| name.ends_with(end)) || texts.any(|text| text == name)
 }
 
 /// Whether `file`, which need not be there yet, is among the files behind the name of a folder or a pattern.
@@ -138,24 +118,16 @@ struct Parts {
 }
 
 impl Parts {
-    fn new(files: Vec<PathBuf>, dialect: Dialect) -> Result<Parts, TableError> {
+    fn new(files: Vec<PathBuf>, dialect: Dialect) -> Result<Parts> {
         let mut files = files.into_iter();
         let now = open_one(&files.next().unwrap_or_default(), dialect)?;
         let (first, columns) = (now.name().to_owned(), now.columns().to_vec());
-        Ok(Parts {
-            files,
-            dialect,
-            now,
-            first,
-            columns,
-            print: Print::default(),
-            known: HashMap::new(),
-            passed_over: Vec::new(),
-        })
+        let (print, known, passed_over) = (Print::default(), HashMap::new(), Vec::new());
+        Ok(Parts { files, dialect, now, first, columns, print, known, passed_over })
     }
 
     /// Whether the file that has ended is no copy of one before. Under noise its rows count all the same, and the operator is told.
-    fn no_copy(&mut self, wanted: &Wanted, table: &mut Table) -> Result<(), TableError> {
+    fn no_copy(&mut self, wanted: &Wanted, table: &mut Table) -> Result<()> {
         let (print, name) = (std::mem::take(&mut self.print), self.now.name());
         let Some(known) = self.known.get(&print).filter(|_| print.rows > 0) else {
             self.known.insert(print, name.to_owned());
@@ -188,7 +160,7 @@ impl RowReader for Parts {
         self.now.doubt()
     }
 
-    fn read(&mut self, wanted: &Wanted, table: &mut Table) -> Result<bool, TableError> {
+    fn read(&mut self, wanted: &Wanted, table: &mut Table) -> Result<bool> {
         table.several |= self.files.len() > 0;
         let (before, of_persons) = (table.rows, table.of_persons);
         let more = self.now.read(wanted, table)?;

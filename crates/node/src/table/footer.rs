@@ -11,8 +11,8 @@ use std::{
 };
 
 use super::{
+    Fault, Result,
     columnar::{MAX_DEPTH, MAX_DESCRIPTION, MAX_ELEMENTS, MAX_FOOTER},
-    error::{Fault, TableError},
 };
 
 /// Bytes behind the description: its length, and the magic.
@@ -39,7 +39,7 @@ const UUID: u8 = 13;
 ///
 /// # Errors
 /// [`Fault::Damaged`] where it describes more than can be, or in another form than every writer.
-pub(super) fn check(mut file: &File, name: &str) -> Result<(), TableError> {
+pub(super) fn check(mut file: &File, name: &str) -> Result<()> {
     let damaged = |what| Fault::Damaged(what).of(name);
     let mut part = |back: u64, bytes: u64| -> io::Result<Vec<u8>> {
         let mut part = Vec::new();

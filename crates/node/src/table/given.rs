@@ -1,12 +1,6 @@
 //! Rows that a program hands over in memory: numbers alone, as they are to be answered from.
 
-use super::{
-    cell::Cell,
-    error::{Fault, Place, TableError},
-    row::{Row, take},
-    source::{Batches, RowReader, Table, all_of},
-    wanted::{TableSpec, Wanted},
-};
+use super::{Batches, Cell, Fault, Place, Result, Row, RowReader, Table, TableSpec, Wanted, source::all_of, take};
 
 /// What errors call them.
 const NAME: &str = "the rows that were handed over";
@@ -34,7 +28,7 @@ impl RowReader for Given<'_> {
         self.columns
     }
 
-    fn read(&mut self, wanted: &Wanted, table: &mut Table) -> Result<bool, TableError> {
+    fn read(&mut self, wanted: &Wanted, table: &mut Table) -> Result<bool> {
         for (row, at) in self.values.chunks_exact(self.columns.len()).zip(1..) {
             take((NAME, Place::Row(at)), self.columns, &Numbers(row), wanted, table)?;
         }
@@ -46,8 +40,8 @@ impl RowReader for Given<'_> {
 /// Reads numbers (n x d, of the columns that `spec` names, in this order) as a file's are read.
 ///
 /// # Errors
-/// A [`TableError`] that names the row, counted from 1.
-pub fn read_given(values: &[f64], spec: &TableSpec) -> Result<Table, TableError> {
+/// A `TableError` that names the row, counted from 1.
+pub fn read_given(values: &[f64], spec: &TableSpec) -> Result<Table> {
     let columns = &spec.columns[..];
     if columns.is_empty() || !values.len().is_multiple_of(columns.len()) {
         let what = format!("{} numbers are no rows of {} columns", values.len(), columns.len());

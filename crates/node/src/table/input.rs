@@ -7,16 +7,14 @@ use std::{
     sync::OnceLock,
 };
 
-#[cfg(feature = "columnar")]
-use super::{arrow::ArrowReader, parquet::ParquetReader};
 use super::{
+    Dialect, Fault, Result, RowReader,
     csv::CsvReader,
-    dialect::Dialect,
-    error::{Fault, TableError},
     gzip::Members,
     known::{Form, HEAD, told},
-    source::RowReader,
 };
+#[cfg(feature = "columnar")]
+use super::{arrow::ArrowReader, parquet::ParquetReader};
 
 /// Bytes that are read at a time.
 const BUFFER: usize = 256 << 10;
@@ -34,8 +32,8 @@ enum From {
 /// Parquet, an Arrow file or an Arrow stream.
 ///
 /// # Errors
-/// A [`TableError`] that names the file.
-pub(super) fn open_one(path: &Path, dialect: Dialect) -> Result<Box<dyn RowReader>, TableError> {
+/// A `TableError` that names the file.
+pub(super) fn open_one(path: &Path, dialect: Dialect) -> Result<Box<dyn RowReader>> {
     if path.as_os_str() == "-" {
         let name = "standard input";
         let bytes = standard_input().map_err(|source| Fault::Read(source).of(name))?;
@@ -61,12 +59,7 @@ fn standard_input() -> io::Result<&'static [u8]> {
     all.as_ref().map(Vec::as_slice).map_err(|kind| (*kind).into())
 }
 
-fn form_of(
-    mut from: From,
-    name: &str,
-    dialect: Dialect,
-    may_be_packed: bool,
-) -> Result<Box<dyn RowReader>, TableError> {
+fn form_of(mut from: From, name: &str, dialect: Dialect, may_be_packed: bool) -> Result<Box<dyn RowReader>> {
     let failed = |source| Fault::Read(source).of(name);
     let mut head = Vec::new();
     match &mut from {

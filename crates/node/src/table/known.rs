@@ -26,99 +26,91 @@ const FLAT: &str = "write one line of text a row, under a header, as CSV";
 /// What a build without the feature `columnar` says.
 const BUILD: &str = "build veilsum with `--features columnar`, or export it as CSV";
 
-/// By which bytes, and where, a form is known; what it is, and what to do where it is not read.
-const FORMS: [(usize, &[u8], Form, &str, &str); 55] = [
-    (0, super::gzip::MAGIC, Form::Gzip, "it is packed twice", "unpack it once"),
-    (0, b"\x28\xb5\x2f\xfd", Form::Zstd, "it is packed with zstd, which this build of veilsum does not read", BUILD),
-    (1, b"\x2a\x4d\x18", Form::Zstd, "it is packed with zstd, which this build of veilsum does not read", BUILD),
-    (0, b"PAR1", Form::Parquet, "this is a Parquet file, which this build of veilsum does not read", BUILD),
-    (0, b"PARE", Form::Parquet, "this is a Parquet file, which this build of veilsum does not read", BUILD),
-    (0, b"ARROW1", Form::ArrowFile, "this is an Arrow file, which this build of veilsum does not read", BUILD),
+use Form::{ArrowStream, Other};
+
+/// Where the bytes stand by which a form is known, and which these are; what it is, and what to do if it is not read.
+type Known = (usize, &'static [&'static [u8]], Form, &'static str, &'static str);
+
+const FORMS: [Known; 41] = [
+    (0, &[super::gzip::MAGIC], Form::Gzip, "it is packed twice", "unpack it once"),
+    (0, &[b"\x28\xb5\x2f\xfd"], Form::Zstd, "it is packed with zstd, which this build of veilsum does not read", BUILD),
+    (1, &[b"\x2a\x4d\x18"], Form::Zstd, "it is packed with zstd, which this build of veilsum does not read", BUILD),
+    (0, &[b"PAR1", b"PARE"], Form::Parquet, "this is a Parquet file, which this build of veilsum does not read", BUILD),
+    (0, &[b"ARROW1"], Form::ArrowFile, "this is an Arrow file, which this build of veilsum does not read", BUILD),
     (
         0,
-        b"\xff\xff\xff\xff",
-        Form::ArrowStream,
+        &[b"\xff\xff\xff\xff"],
+        ArrowStream,
         "this is an Arrow stream, which this build of veilsum does not read",
         BUILD,
     ),
-    (0, b"FEA1", Form::Other, "this is a Feather file of version 1", "write it as Feather 2, Parquet or CSV"),
-    (30, b"[Content_Types].xml", Form::Other, "this is an Excel workbook", SHEET),
-    (30, b"xl/", Form::Other, "this is an Excel workbook", SHEET),
-    (30, b"_rels/", Form::Other, "this is an Excel workbook", SHEET),
-    (30, b"docProps/", Form::Other, "this is an Excel workbook", SHEET),
-    (30, b"mimetypeapplication/vnd.oasis", Form::Other, "this is a workbook of LibreOffice", SHEET),
-    (0, b"PK\x03\x04", Form::Other, "this is a ZIP archive", FILES),
-    (0, b"PK\x05\x06", Form::Other, "this is an empty ZIP archive", FILES),
-    (0, b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1", Form::Other, "this is an old Excel workbook", SHEET),
-    (0, b"\x09\x08\x10\0\0\x06", Form::Other, "this is an old Excel workbook", SHEET),
-    (0, b"BZh", Form::Other, "it is packed with bzip2", UNPACK),
-    (0, b"\xfd7zXZ\0", Form::Other, "it is packed with xz", UNPACK),
-    (0, b"\x5d\0\0", Form::Other, "it is packed with lzma", UNPACK),
-    (0, b"\x04\x22\x4d\x18", Form::Other, "it is packed with lz4", UNPACK),
-    (0, b"LZIP", Form::Other, "it is packed with lzip", UNPACK),
-    (0, b"\x1f\x9d", Form::Other, "it is packed with compress (.Z)", UNPACK),
-    (0, b"\xff\x06\0\0sNaPpY", Form::Other, "it is packed with snappy", UNPACK),
-    (0, b"7z\xbc\xaf\x27\x1c", Form::Other, "this is a 7z archive", FILES),
-    (0, b"Rar!\x1a\x07", Form::Other, "this is a RAR archive", FILES),
-    (257, b"ustar", Form::Other, "this is a tar archive", FILES),
-    (0, b"ORC", Form::Other, "this is an ORC file", EXPORT),
-    (0, b"Obj\x01", Form::Other, "this is an Avro file", EXPORT),
-    (0, b"SQLite format 3\0", Form::Other, "this is an SQLite database", EXPORT),
-    (8, b"DUCK", Form::Other, "this is a DuckDB database", EXPORT),
-    (0, b"\0\x01\0\0Standard ", Form::Other, "this is an Access database", EXPORT),
-    (0, b"PGDMP", Form::Other, "this is a dump of PostgreSQL", EXPORT),
-    (0, b"\x89HDF\r\n\x1a\n", Form::Other, "this is an HDF5 file", EXPORT),
-    (0, b"CDF\x01", Form::Other, "this is a NetCDF file", EXPORT),
-    (0, b"CDF\x02", Form::Other, "this is a NetCDF file", EXPORT),
-    (0, b"MATLAB 5.0", Form::Other, "this is a MATLAB file", EXPORT),
-    (0, b"\x93NUMPY", Form::Other, "this is a NumPy array", EXPORT),
-    (0, b"\x80\x03", Form::Other, "this is a pickle of Python", EXPORT),
-    (0, b"\x80\x04\x95", Form::Other, "this is a pickle of Python", EXPORT),
-    (0, b"\x80\x05\x95", Form::Other, "this is a pickle of Python", EXPORT),
-    (0, &[0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xc2, 0xea, 0x81, 0x60], Form::Other, "this is a SAS data set", EXPORT),
-    (0, b"HEADER RECORD*******", Form::Other, "this is a SAS transport file", EXPORT),
-    (0, b"$FL2", Form::Other, "this is an SPSS file", EXPORT),
-    (0, b"$FL3", Form::Other, "this is an SPSS file", EXPORT),
-    (0, b"<stata_dta>", Form::Other, "this is a Stata file", EXPORT),
-    (0, b"\x73\x01\x01\0", Form::Other, "this is a Stata file", EXPORT),
-    (0, b"\x73\x02\x01\0", Form::Other, "this is a Stata file", EXPORT),
-    (0, b"\x72\x01\x01\0", Form::Other, "this is a Stata file", EXPORT),
-    (0, b"\x72\x02\x01\0", Form::Other, "this is a Stata file", EXPORT),
-    (0, b"X\n\0\0\0", Form::Other, "this is an RDS file of R", FRAME),
-    (0, b"RDX", Form::Other, "this is a workspace of R", FRAME),
-    (0, b"RDA", Form::Other, "this is a workspace of R", FRAME),
-    (0, b"%PDF-", Form::Other, "this is a PDF document", "ask for the rows as CSV, Parquet or Arrow"),
-    (0, b"{\\rtf", Form::Other, "this is a document of a word processor", SHEET),
+    (0, &[b"FEA1"], Other, "this is a Feather file of version 1", "write it as Feather 2, Parquet or CSV"),
+    (30, &[b"[Content_Types].xml", b"xl/", b"_rels/", b"docProps/"], Other, "this is an Excel workbook", SHEET),
+    (30, &[b"mimetypeapplication/vnd.oasis"], Other, "this is a workbook of LibreOffice", SHEET),
+    (0, &[b"PK\x03\x04"], Other, "this is a ZIP archive", FILES),
+    (0, &[b"PK\x05\x06"], Other, "this is an empty ZIP archive", FILES),
+    (0, &[b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1", b"\x09\x08\x10\0\0\x06"], Other, "this is an old Excel workbook", SHEET),
+    (0, &[b"BZh"], Other, "it is packed with bzip2", UNPACK),
+    (0, &[b"\xfd7zXZ\0"], Other, "it is packed with xz", UNPACK),
+    (0, &[b"\x5d\0\0"], Other, "it is packed with lzma", UNPACK),
+    (0, &[b"\x04\x22\x4d\x18"], Other, "it is packed with lz4", UNPACK),
+    (0, &[b"LZIP"], Other, "it is packed with lzip", UNPACK),
+    (0, &[b"\x1f\x9d"], Other, "it is packed with compress (.Z)", UNPACK),
+    (0, &[b"\xff\x06\0\0sNaPpY"], Other, "it is packed with snappy", UNPACK),
+    (0, &[b"7z\xbc\xaf\x27\x1c"], Other, "this is a 7z archive", FILES),
+    (0, &[b"Rar!\x1a\x07"], Other, "this is a RAR archive", FILES),
+    (257, &[b"ustar"], Other, "this is a tar archive", FILES),
+    (0, &[b"ORC"], Other, "this is an ORC file", EXPORT),
+    (0, &[b"Obj\x01"], Other, "this is an Avro file", EXPORT),
+    (0, &[b"SQLite format 3\0"], Other, "this is an SQLite database", EXPORT),
+    (8, &[b"DUCK"], Other, "this is a DuckDB database", EXPORT),
+    (0, &[b"\0\x01\0\0Standard "], Other, "this is an Access database", EXPORT),
+    (0, &[b"PGDMP"], Other, "this is a dump of PostgreSQL", EXPORT),
+    (0, &[b"\x89HDF\r\n\x1a\n"], Other, "this is an HDF5 file", EXPORT),
+    (0, &[b"CDF\x01", b"CDF\x02"], Other, "this is a NetCDF file", EXPORT),
+    (0, &[b"MATLAB 5.0"], Other, "this is a MATLAB file", EXPORT),
+    (0, &[b"\x93NUMPY"], Other, "this is a NumPy array", EXPORT),
+    (0, &[b"\x80\x03", b"\x80\x04\x95", b"\x80\x05\x95"], Other, "this is a pickle of Python", EXPORT),
+    (0, &[&[0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xc2, 0xea, 0x81, 0x60]], Other, "this is a SAS data set", EXPORT),
+    (0, &[b"HEADER RECORD*******"], Other, "this is a SAS transport file", EXPORT),
+    (0, &[b"$FL2", b"$FL3"], Other, "this is an SPSS file", EXPORT),
+    (
+        0,
+        &[b"<stata_dta>", b"\x73\x01\x01\0", b"\x73\x02\x01\0", b"\x72\x01\x01\0", b"\x72\x02\x01\0"],
+        Other,
+        "this is a Stata file",
+        EXPORT,
+    ),
+    (0, &[b"X\n\0\0\0"], Other, "this is an RDS file of R", FRAME),
+    (0, &[b"RDX", b"RDA"], Other, "this is a workspace of R", FRAME),
+    (0, &[b"%PDF-"], Other, "this is a PDF document", "ask for the rows as CSV, Parquet or Arrow"),
+    (0, &[b"{\\rtf"], Other, "this is a document of a word processor", SHEET),
 ];
 
 /// How texts begin that are none of rows (in small letters, without blanks before), and what they are.
-const TEXTS: [(&str, &str, &str); 19] = [
-    ("{\"", "this is JSON", FLAT),
-    ("{'", "this is JSON", FLAT),
-    ("{}", "this is JSON", FLAT),
-    ("[{", "this is JSON", FLAT),
-    ("[[", "this is JSON", FLAT),
-    ("[\"", "this is JSON", FLAT),
-    ("[]", "this is JSON", FLAT),
-    ("<!doctype html", "this is a web page", "download the rows themselves: the page may be one that asks for a login"),
-    ("<html", "this is a web page", "download the rows themselves: the page may be one that asks for a login"),
-    ("<table", "this is a table of a web page", SHEET),
-    ("<?xml", "this is XML", FLAT),
-    ("<!doctype", "this is XML", FLAT),
-    ("@relation", "this is an ARFF file of Weka", FLAT),
-    ("%%matrixmarket", "this is a MatrixMarket file", FLAT),
-    ("--\n-- postgresql", "this is a dump of PostgreSQL", EXPORT),
-    ("insert into", "these are statements of SQL", EXPORT),
-    ("create table", "these are statements of SQL", EXPORT),
-    ("version https://git-lfs", "this is a pointer of Git LFS and not the file", "fetch the file: git lfs pull"),
-    ("ascii spss port", "this is a portable file of SPSS", EXPORT),
+const TEXTS: [(&[&str], &str, &str); 10] = [
+    (&["{\"", "{'", "{}", "[{", "[[", "[\"", "[]"], "this is JSON", FLAT),
+    (
+        &["<!doctype html", "<html"],
+        "this is a web page",
+        "download the rows themselves: the page may be one that asks for a login",
+    ),
+    (&["<table"], "this is a table of a web page", SHEET),
+    (&["<?xml", "<!doctype"], "this is XML", FLAT),
+    (&["@relation"], "this is an ARFF file of Weka", FLAT),
+    (&["%%matrixmarket"], "this is a MatrixMarket file", FLAT),
+    (&["--\n-- postgresql"], "this is a dump of PostgreSQL", EXPORT),
+    (&["insert into", "create table"], "these are statements of SQL", EXPORT),
+    (&["version https://git-lfs"], "this is a pointer of Git LFS and not the file", "fetch the file: git lfs pull"),
+    (&["ascii spss port"], "this is a portable file of SPSS", EXPORT),
 ];
 
 /// The form that begins with these bytes, what it is, and what to do where it is not read.
 pub(super) fn told(head: &[u8]) -> (Form, &'static str, &'static str) {
     let zip = head.starts_with(b"PK");
     let there = |at: usize, magic: &[u8]| head.get(at..).is_some_and(|head| head.starts_with(magic));
-    let known = FORMS.iter().find(|(at, magic, ..)| (*at != 30 || zip) && there(*at, magic));
+    let is_one = |at: usize, magics: &[&[u8]]| (at != 30 || zip) && magics.iter().any(|magic| there(at, magic));
+    let known = FORMS.iter().find(|(at, magics, ..)| is_one(*at, magics));
     if let Some((_, _, form, what, next)) = known {
         return (*form, what, next);
     }
@@ -129,12 +121,13 @@ pub(super) fn told(head: &[u8]) -> (Form, &'static str, &'static str) {
     let head = head.trim_start();
     // Brackets may stand apart.
     let close: String = head.chars().filter(|c| !c.is_whitespace()).take(2).collect();
-    let text = TEXTS.iter().find(|(begin, ..)| match begin.len() {
+    let begins = |begin: &&str| match begin.len() {
         2 => *begin == close,
         // Remarks may stand before it.
         _ if begin.starts_with('@') => head.lines().any(|line| line.starts_with(begin)),
         _ => head.starts_with(begin),
-    });
+    };
+    let text = TEXTS.iter().find(|(all, ..)| all.iter().any(begins));
     text.map_or((Form::Text, "", ""), |(_, what, next)| (Form::Other, what, next))
 }
 
@@ -158,7 +151,11 @@ mod tests {
     /// Every form is told by its bytes, wherever they stand, and every text by how it begins.
     #[test]
     fn every_form_is_told() {
-        for (at, magic, form, what, next) in FORMS {
+        let magics = |(at, magics, form, what, next)| -> Vec<_> {
+            let magics: &[&[u8]] = magics;
+            magics.iter().map(|magic| (at, *magic, form, what, next)).collect()
+        };
+        for (at, magic, form, what, next) in FORMS.into_iter().flat_map(magics) {
             let mut head = vec![b'.'; at];
             if at == 30 {
                 head[..4].copy_from_slice(b"PK\x03\x04");
@@ -167,9 +164,11 @@ mod tests {
             assert_eq!(told(&head), (form, what, next));
             assert_eq!(told(&head[1..]).0, Form::Text, "{what}");
         }
-        for (begin, what, next) in TEXTS {
-            assert_eq!(told(begin.as_bytes()), (Form::Other, what, next));
-            assert_eq!(told(format!("\u{feff} \n{}", begin.to_uppercase()).as_bytes()).1, what);
+        for (all, what, next) in TEXTS {
+            for begin in all {
+                assert_eq!(told(begin.as_bytes()), (Form::Other, what, next));
+                assert_eq!(told(format!("\u{feff} \n{}", begin.to_uppercase()).as_bytes()).1, what);
+            }
         }
         assert_eq!(told(b"% Title\n%\n@RELATION iris\n").1, "this is an ARFF file of Weka");
         assert_eq!(told(b"[\n  {\n \"age\": 3}]").1, "this is JSON");

@@ -1,9 +1,8 @@
 //! How a text of rows is laid out, told from the header and the first rows together; where they can be read in two ways nobody guesses.
 
 use super::{
+    Decimal, Delimiter, Dialect, Fault, Result,
     cell::{Parsed, parse},
-    dialect::{Decimal, Delimiter, Dialect},
-    error::{Fault, TableError},
     records::{Records, Split},
     signs::is_decimal,
     wanted::list,
@@ -49,14 +48,8 @@ struct Reading {
 
 impl Reading {
     /// Reads the first rows of `sample`; nothing where not even a header can be told.
-    fn of(
-        delimiter: Delimiter,
-        sample: &[u8],
-        whole: bool,
-        (name, dialect): (&str, Dialect),
-        said: bool,
-    ) -> Option<Reading> {
-        let split = Split { delimiter: Some(delimiter), ..Split::of(dialect) };
+    fn of(by: Delimiter, sample: &[u8], whole: bool, (name, dialect): (&str, Dialect), said: bool) -> Option<Reading> {
+        let split = Split { delimiter: Some(by), ..Split::of(dialect) };
         let mut records = Records::new(sample, name, split);
         if said {
             records.skip_line().ok()?;
@@ -90,7 +83,7 @@ impl Reading {
         if ended && !whole {
             rows.pop();
         }
-        Some(Reading { delimiter, header, rows, broken })
+        Some(Reading { delimiter: by, header, rows, broken })
     }
 
     fn ends_open(&self) -> bool {
@@ -160,14 +153,14 @@ impl Reading {
 /// any name of it is shown.
 ///
 /// # Errors
-/// A [`TableError`] where it can be read in two ways, or the header is not on the first line.
+/// A `TableError` where it can be read in two ways, or the header is not on the first line.
 pub(super) fn layout(
     sample: &[u8],
     whole: bool,
     name: &str,
     dialect: Dialect,
-    header: impl Fn(&[Vec<u8>]) -> Result<(), TableError>,
-) -> Result<Layout, TableError> {
+    header: impl Fn(&[Vec<u8>]) -> Result<()>,
+) -> Result<Layout> {
     let stated = stated(sample, name)?;
     let said = stated.is_some();
     if dialect.by_line {
@@ -259,7 +252,7 @@ pub(super) fn layout(
 }
 
 /// The same, told from the header alone: no row has a say in how rows are read.
-fn by_header(sample: &[u8], name: &str, dialect: Dialect, stated: Option<Delimiter>) -> Result<Layout, TableError> {
+fn by_header(sample: &[u8], name: &str, dialect: Dialect, stated: Option<Delimiter>) -> Result<Layout> {
     let said = stated.is_some();
     let mut lines = sample.split(|byte| matches!(byte, b'\n' | b'\r')).filter(|line| !line.is_empty());
     let header = lines.nth(usize::from(said)).unwrap_or_default();
@@ -289,7 +282,7 @@ fn by_header(sample: &[u8], name: &str, dialect: Dialect, stated: Option<Delimit
 }
 
 /// What the first line says that stands between cells, where it says nothing else.
-fn stated(sample: &[u8], name: &str) -> Result<Option<Delimiter>, TableError> {
+fn stated(sample: &[u8], name: &str) -> Result<Option<Delimiter>> {
     let mut lines = sample.split(|byte| matches!(byte, b'\n' | b'\r'));
     let Some(first) = lines.find(|line| !line.is_empty()) else { return Ok(None) };
     let bare = first.strip_prefix(b"\"").and_then(|line| line.strip_suffix(b"\"")).unwrap_or(first);
@@ -307,7 +300,7 @@ fn stated(sample: &[u8], name: &str) -> Result<Option<Delimiter>, TableError> {
 }
 
 /// Whether the header is where it belongs, where no reading of the text fits.
-fn misplaced(readings: &[&Reading], name: &str) -> Result<(), TableError> {
+fn misplaced(readings: &[&Reading], name: &str) -> Result<()> {
     for reading in readings.iter().filter(|reading| !reading.nearly_fits()) {
         let (header, rows) = (reading.header.len(), &reading.rows);
         let Some(last) = rows.last().map(|row| row.cells).filter(|cells| *cells > 1) else { continue };

@@ -50,6 +50,7 @@ mod wanted;
 pub use cell::Cell;
 pub use csv::{read_csv_from, read_matrix, read_matrix_from, write_csv};
 pub use dialect::{Decimal, Delimiter, Dialect};
+use error::Result;
 pub use error::{Fault, Place, Reasons, Spot, TableError};
 pub use files::{files_of, open, would_be_of};
 pub use given::read_given;
@@ -71,7 +72,7 @@ pub fn read_header<'a>(
     name: impl AsRef<Path>,
     dialect: Dialect,
     asked: impl IntoIterator<Item = &'a str>,
-) -> Result<Vec<String>, TableError> {
+) -> Result<Vec<String>> {
     let source = open(name.as_ref(), dialect)?;
     let columns = source.columns().to_vec();
     let mut asked = asked.into_iter().map(|name| columns.iter().any(|column| *column == normal(name)));
@@ -80,12 +81,12 @@ pub fn read_header<'a>(
 }
 
 /// Opens a table to read the chosen columns; where rows of persons are cut, after a pass that finds those that count.
-fn batches(name: &Path, spec: &TableSpec) -> Result<Batches<'static>, TableError> {
+fn batches(name: &Path, spec: &TableSpec) -> Result<Batches<'static>> {
     Batches::of(open(name, spec.dialect())?, spec, &counting(name, spec)?)
 }
 
 /// The rows of a table that count, where rows of persons are cut.
-fn counting(name: &Path, spec: &TableSpec) -> Result<Counting, TableError> {
+fn counting(name: &Path, spec: &TableSpec) -> Result<Counting> {
     match spec.person_key {
         None => Ok(Counting::new()),
         Some(_) => Batches::find(open(name, spec.dialect())?, spec),
@@ -96,7 +97,7 @@ fn counting(name: &Path, spec: &TableSpec) -> Result<Counting, TableError> {
 ///
 /// # Errors
 /// A [`TableError`] that names table, line and column.
-pub fn read(name: impl AsRef<Path>, spec: &TableSpec) -> Result<Table, TableError> {
+pub fn read(name: impl AsRef<Path>, spec: &TableSpec) -> Result<Table> {
     source::all_of(batches(name.as_ref(), spec)?)
 }
 
@@ -104,7 +105,7 @@ pub fn read(name: impl AsRef<Path>, spec: &TableSpec) -> Result<Table, TableErro
 ///
 /// # Errors
 /// As [`read`], but for single rows.
-pub fn look(name: impl AsRef<Path>, spec: &TableSpec) -> Result<(Tally, Option<TableError>), TableError> {
+pub fn look(name: impl AsRef<Path>, spec: &TableSpec) -> Result<(Tally, Option<TableError>)> {
     let mut batches = batches(name.as_ref(), spec)?;
     match batches.all() {
         Ok(()) => Ok((batches.table.tally(), None)),

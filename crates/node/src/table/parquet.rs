@@ -18,12 +18,11 @@ use parquet::{
 };
 
 use super::{
+    Fault, Result, RowReader, Table, Wanted,
     columns::{Columns, check_types, guarded, names_of},
-    error::{Fault, TableError},
     footer,
-    source::{RowReader, Table},
     types::EXTENSION,
-    wanted::{Wanted, check_names},
+    wanted::check_names,
 };
 
 /// Rows that are decoded at a time: their columns stay in the processor's second cache.
@@ -44,7 +43,7 @@ pub(super) struct ParquetReader {
 
 impl ParquetReader {
     /// Reads the description at the end of the file.
-    pub(super) fn new(file: File, name: &str) -> Result<ParquetReader, TableError> {
+    pub(super) fn new(file: File, name: &str) -> Result<ParquetReader> {
         footer::check(&file, name)?;
         // What a writer noted of its own types has no part in it, and would be a second description to guard against.
         let options = ArrowReaderOptions::new().with_skip_arrow_metadata(true);
@@ -84,7 +83,7 @@ impl ParquetReader {
         Schema::new(own.fields().iter().map(field).collect::<Vec<FieldRef>>())
     }
 
-    fn begin(&self, wanted: &Wanted) -> Result<(ParquetRecordBatchReader, Vec<usize>), TableError> {
+    fn begin(&self, wanted: &Wanted) -> Result<(ParquetRecordBatchReader, Vec<usize>)> {
         check_types(&self.name, &self.types(), wanted)?;
         let places: Vec<usize> = wanted.places().into_keys().collect();
         self.check_packing(&places)?;
@@ -98,7 +97,7 @@ impl ParquetReader {
     }
 
     /// Whether what wanted columns are packed by is built in.
-    fn check_packing(&self, places: &[usize]) -> Result<(), TableError> {
+    fn check_packing(&self, places: &[usize]) -> Result<()> {
         let root = |chunk: usize| self.about.parquet_schema().get_column_root_idx(chunk);
         for group in self.about.metadata().row_groups() {
             for (at, chunk) in group.columns().iter().enumerate().filter(|(at, _)| places.contains(&root(*at))) {
@@ -145,7 +144,7 @@ impl RowReader for ParquetReader {
         &self.columns
     }
 
-    fn read(&mut self, wanted: &Wanted, table: &mut Table) -> Result<bool, TableError> {
+    fn read(&mut self, wanted: &Wanted, table: &mut Table) -> Result<bool> {
         if self.reader.is_none() {
             self.reader = Some(self.begin(wanted)?);
         }

@@ -8,10 +8,8 @@ use std::io::{self, BufRead};
 use memchr::{memchr, memchr2, memchr2_iter};
 
 use super::{
+    Delimiter, Dialect, Fault, MAX_CELL, MAX_COLUMNS, MAX_ROW, Place, Result, TableError,
     cell::{Parsed, parse},
-    dialect::{Delimiter, Dialect},
-    error::{Fault, Place, TableError},
-    limits::{MAX_CELL, MAX_COLUMNS, MAX_ROW},
 };
 
 /// What to do about a quotation mark that may have no partner.
@@ -152,7 +150,7 @@ impl<R: BufRead> Records<R> {
     }
 
     /// Appends the next line to the row, without its end (LF, CRLF or CR); false at the end of the text.
-    fn read_line(&mut self, begin: u64) -> Result<bool, TableError> {
+    fn read_line(&mut self, begin: u64) -> Result<bool> {
         let mut some = false;
         loop {
             let buffer = match self.text.fill_buf() {
@@ -189,7 +187,7 @@ impl<R: BufRead> Records<R> {
     }
 
     /// Leaves out the next line that is not blank.
-    pub(super) fn skip_line(&mut self) -> Result<(), TableError> {
+    pub(super) fn skip_line(&mut self) -> Result<()> {
         while self.read_line(0)? && self.row.is_empty() {}
         Ok(())
     }
@@ -198,7 +196,7 @@ impl<R: BufRead> Records<R> {
     ///
     /// # Errors
     /// A [`TableError`] where the rows behind it cannot be told apart.
-    pub(super) fn next(&mut self) -> Result<Option<Record>, TableError> {
+    pub(super) fn next(&mut self) -> Result<Option<Record>> {
         self.row.clear();
         self.cells.clear();
         self.long = false;
@@ -254,7 +252,7 @@ impl<R: BufRead> Records<R> {
     }
 
     /// Splits a row with quotation marks, which may go on over lines. A mark that does not begin its cell is a plain character.
-    fn quoted(&mut self, begin: u64) -> Result<Option<Fault>, TableError> {
+    fn quoted(&mut self, begin: u64) -> Result<Option<Fault>> {
         let split = self.split;
         self.bare.clear();
         let (mut at, mut fault) = (0, None);
@@ -310,7 +308,7 @@ impl<R: BufRead> Records<R> {
     }
 
     /// Takes what stands in quotation marks from `at` on, and tells where it ends, behind the mark that closes it.
-    fn inside(&mut self, mut at: usize, begin: u64) -> Result<usize, TableError> {
+    fn inside(&mut self, mut at: usize, begin: u64) -> Result<usize> {
         let (opened, mut piece, mut first) = (self.line, at, true);
         loop {
             match memchr(b'"', &self.row[at..]) {
@@ -350,7 +348,7 @@ impl<R: BufRead> Records<R> {
     }
 
     /// Whether a line within quotation marks does not look like a row.
-    fn no_row(&self, piece: &[u8], opened: u64, line: u64) -> Result<(), TableError> {
+    fn no_row(&self, piece: &[u8], opened: u64, line: u64) -> Result<()> {
         if self.split.multiline || self.width.is_none_or(|width| self.split.count(piece) != width) {
             return Ok(());
         }
@@ -361,7 +359,7 @@ impl<R: BufRead> Records<R> {
     }
 
     /// Whether a line on which a mark opens and does not close lacks cells of a row, taken without the mark.
-    fn no_whole(&self, piece: &[u8], opened: u64) -> Result<(), TableError> {
+    fn no_whole(&self, piece: &[u8], opened: u64) -> Result<()> {
         let cells = self.split.count(piece);
         if self.split.multiline || cells < 2 || self.width.is_none_or(|width| self.cells.len() + cells != width) {
             return Ok(());
@@ -371,7 +369,7 @@ impl<R: BufRead> Records<R> {
     }
 
     /// Whether the lines of a header that spans some are none of rows: with numbers, and as many cells as the header.
-    fn header_spans(&self, begin: u64) -> Result<(), TableError> {
+    fn header_spans(&self, begin: u64) -> Result<()> {
         if self.width.is_some() || self.split.multiline {
             return Ok(());
         }

@@ -1,16 +1,13 @@
 //! One row of a source: its cells, and what is taken of them. Every form of file goes through here, so that one data set is the same
 //! table whatever it is written in.
 
-use super::spelling::Spellings;
 use super::{
-    advice,
-    cell::{Cell, Parsed, alike, parse},
-    dialect::Decimal,
-    error::{Fault, Place, TableError},
+    Cell, Decimal, Fault, Limit, Names, Numbers, Place, Result, Table, TableError, Unusable, Wanted, advice,
+    cell::{Parsed, alike, parse},
     print::Print,
-    source::Table,
+    spelling::Spellings,
     tally::Moved,
-    wanted::{Limit, Names, Numbers, OTHER, Unusable, Wanted, list},
+    wanted::{OTHER, list},
 };
 
 /// What to do about a word that a filter compares with a number.
@@ -27,19 +24,14 @@ pub trait Row {
 ///
 /// # Errors
 /// A [`TableError`] where it is not this row alone that is at fault.
-pub fn take(
-    (file, place): (&str, Place),
-    header: &[String],
-    row: &impl Row,
-    wanted: &Wanted,
-    table: &mut Table,
-) -> Result<(), TableError> {
+pub fn take(spot: (&str, Place), header: &[String], row: &impl Row, wanted: &Wanted, table: &mut Table) -> Result<()> {
+    let (file, place) = spot;
     for at in &wanted.measured {
         if let Cell::Text(text) = row.cell(*at) {
-            table.signs.look(*at, (file, place), text);
+            table.signs.look(*at, spot, text);
         }
     }
-    let taken = Taken { spot: (file, place), header, row, wanted };
+    let taken = Taken { spot, header, row, wanted };
     match taken.passes() {
         Ok(true) => {}
         Ok(false) => {
@@ -117,7 +109,7 @@ impl<R: Row> Taken<'_, R> {
     }
 
     /// Whether it passes the site's filter. One that fails a comparison does not, whatever the others find; without a value it fails.
-    fn passes(&self) -> Result<bool, TableError> {
+    fn passes(&self) -> Result<bool> {
         let mut fault = None;
         for (at, condition, words) in &self.wanted.filter {
             let cell = self.row.cell(*at);
@@ -164,7 +156,7 @@ impl<R: Row> Taken<'_, R> {
     }
 
     /// Appends the row, and tells which columns of categories are read as "other".
-    fn append(&self, table: &mut Table) -> Result<Vec<usize>, TableError> {
+    fn append(&self, table: &mut Table) -> Result<Vec<usize>> {
         table.begin_row(self.spot)?;
         let mut others = Vec::new();
         for column in &self.wanted.columns {
@@ -182,7 +174,7 @@ impl<R: Row> Taken<'_, R> {
     }
 
     /// A text that has to be there. Where any will do, a usual word for nothing is one, such as `none`.
-    fn named(&self, at: usize, words: Option<&Spellings<usize>>) -> Result<String, TableError> {
+    fn named(&self, at: usize, words: Option<&Spellings<usize>>) -> Result<String> {
         let cell = self.row.cell(at);
         if matches!(cell, Cell::Text(text) if std::str::from_utf8(text).is_err()) {
             return Err(Fault::NotUtf8.of_row(self.spot));
@@ -196,7 +188,7 @@ impl<R: Row> Taken<'_, R> {
     }
 
     /// Which of a column's categories it is, and whether it is one of those that are listed.
-    fn category(&self, names: &Names) -> Result<(usize, bool), TableError> {
+    fn category(&self, names: &Names) -> Result<(usize, bool)> {
         let (categories, cell) = (&names.categories, self.row.cell(names.at));
         let text = self.named(names.at, Some(&names.values))?;
         let others = self.wanted.total || self.wanted.unusable != Unusable::Refused;
@@ -218,15 +210,13 @@ impl<R: Row> Taken<'_, R> {
     }
 
     /// A number of a column that may have words for some numbers, another unit, and a range.
-    fn value(&self, of: &Numbers) -> Result<f64, TableError> {
+    fn value(&self, of: &Numbers) -> Result<f64> {
         let cell = self.row.cell(of.at);
         if self.wanted.is_mark(&cell) {
             return Err(self.wrong(of.at, Fault::EmptyCell));
         }
-        let word = match cell {
-            Cell::Text(_) | Cell::Bool(_) => cell.among(&of.values),
-            _ => None,
-        };
+        let is_word = matches!(cell, Cell::Text(_) | Cell::Bool(_));
+        let word = if is_word { cell.among(&of.values) } else { None };
         let value = match word {
             Some(value) => value,
             None => {
@@ -252,7 +242,7 @@ impl<R: Row> Taken<'_, R> {
 }
 
 /// A number that is written as text.
-pub(super) fn number(spot: (&str, Place), column: &str, cell: &[u8], decimal: Decimal) -> Result<f64, TableError> {
+pub(super) fn number(spot: (&str, Place), column: &str, cell: &[u8], decimal: Decimal) -> Result<f64> {
     let fault = match parse(cell) {
         Parsed::Number(x) => return Ok(x),
         Parsed::Bool(yes) => return Ok(f64::from(u8::from(yes))),

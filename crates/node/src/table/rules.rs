@@ -7,11 +7,7 @@ use std::{borrow::Cow, collections::BTreeMap, fmt};
 
 use serde::{Deserialize, Serialize};
 
-use super::spelling::{Spellings, normal};
-use super::{
-    cell::Cell,
-    dialect::{Decimal, Delimiter, Dialect},
-};
+use super::{Cell, Decimal, Delimiter, Dialect, normal, spelling::Spellings};
 
 /// Comparisons of a filter at most.
 const MAX_CONDITIONS: usize = 64;

@@ -6,9 +6,10 @@ use std::net::Ipv4Addr;
 use memchr::{memchr, memchr_iter};
 
 use super::{
+    Fault, Place, TableError,
     advice::groups,
     cell::{Parsed, parse},
-    error::{Fault, Place, TableError, placed},
+    error::placed,
 };
 
 const COMMA: &str = "a comma before the fraction of a number";

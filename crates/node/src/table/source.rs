@@ -9,14 +9,8 @@ use std::{
 };
 
 use super::{
-    error::{Fault, Place, Reasons, TableError},
-    halt::Halt,
-    limits::{MAX_LISTED, MAX_VALUES},
-    person::{Counting, Pass},
-    print::Print,
-    signs::Signs,
-    tally::{self, Tally},
-    wanted::{TableSpec, Unusable, Wanted, choose},
+    Counting, Fault, Halt, MAX_LISTED, MAX_VALUES, Place, Reasons, Result, TableError, TableSpec, Tally, Unusable,
+    Wanted, person::Pass, print::Print, signs::Signs, tally, wanted::choose,
 };
 use crate::{
     files::{self, Existing},
@@ -44,7 +38,7 @@ pub trait RowReader {
     ///
     /// # Errors
     /// A [`TableError`] that names the table and, where there is one, line and column; never what a cell holds.
-    fn read(&mut self, wanted: &Wanted, table: &mut Table) -> Result<bool, TableError>;
+    fn read(&mut self, wanted: &Wanted, table: &mut Table) -> Result<bool>;
 
     /// Files of its folder that are not read.
     fn passed_over(&self) -> &[String] {
@@ -66,16 +60,12 @@ impl<'a> Batches<'a> {
     ///
     /// # Errors
     /// A [`TableError`] where it does not have what is wanted.
-    pub(super) fn new(source: Box<dyn RowReader + 'a>, spec: &TableSpec) -> Result<Batches<'a>, TableError> {
+    pub(super) fn new(source: Box<dyn RowReader + 'a>, spec: &TableSpec) -> Result<Batches<'a>> {
         Self::of(source, spec, &Counting::new())
     }
 
     /// The same where it is known which rows of persons count.
-    pub(super) fn of(
-        source: Box<dyn RowReader + 'a>,
-        spec: &TableSpec,
-        counting: &Counting,
-    ) -> Result<Batches<'a>, TableError> {
+    pub(super) fn of(source: Box<dyn RowReader + 'a>, spec: &TableSpec, counting: &Counting) -> Result<Batches<'a>> {
         let wanted = choose(source.name(), source.columns(), spec);
         let asked = wanted.is_ok() && !(spec.columns.is_empty() && spec.categorical.is_empty());
         if let Some(doubt) = source.doubt().filter(|_| !asked) {
@@ -95,16 +85,8 @@ impl<'a> Batches<'a> {
         let columns = wanted.columns.iter().map(|column| known[column.at].clone());
         let columns = columns.chain(spec.categorical.iter().flat_map(Categorical::indicators)).collect();
         let labels = wanted.label.is_some().then(Vec::new);
-        let persons = Pass::Take(counting.clone());
-        let table = Table {
-            columns,
-            labels,
-            total: wanted.total,
-            unusable: wanted.unusable,
-            persons,
-            tally,
-            ..Table::default()
-        };
+        let (persons, total, unusable) = (Pass::Take(counting.clone()), wanted.total, wanted.unusable);
+        let table = Table { columns, labels, total, unusable, persons, tally, ..Table::default() };
         Ok(Batches { source, wanted, table, list: spec.list.clone(), halt: spec.halt.clone() })
     }
 
@@ -112,7 +94,7 @@ impl<'a> Batches<'a> {
     ///
     /// # Errors
     /// A [`TableError`] where it cannot be read, or has no column of persons.
-    pub(super) fn find(source: Box<dyn RowReader + 'a>, spec: &TableSpec) -> Result<Counting, TableError> {
+    pub(super) fn find(source: Box<dyn RowReader + 'a>, spec: &TableSpec) -> Result<Counting> {
         let mut batches = Self::new(source, spec)?;
         batches.table.persons = Pass::Find(HashMap::new());
         // Rows that cannot be used are told by the pass that takes rows.
@@ -121,12 +103,10 @@ impl<'a> Batches<'a> {
     }
 
     /// Reads a batch; false where none is left.
-    fn next(&mut self) -> Result<bool, TableError> {
+    fn next(&mut self) -> Result<bool> {
         if self.halt.is_said() {
-            let (what, next) = (
-                "it was not read to its end, because another plan came",
-                "nothing has to be done: the rows are read for that one",
-            );
+            let what = "it was not read to its end, because another plan came";
+            let next = "nothing has to be done: the rows are read for that one";
             return Err(Fault::said(what, next).of(self.source.name()));
         }
         self.source.read(&self.wanted, &mut self.table)
@@ -136,7 +116,7 @@ impl<'a> Batches<'a> {
     ///
     /// # Errors
     /// A [`TableError`]; where rows cannot be used, all of them are read first.
-    pub(super) fn all(&mut self) -> Result<(), TableError> {
+    pub(super) fn all(&mut self) -> Result<()> {
         while self.next()? {}
         let tally = &self.table.tally;
         match (self.table.unusable, tally.used) {
@@ -165,7 +145,7 @@ impl<'a> Batches<'a> {
     }
 }
 
-pub(super) fn all_of(mut batches: Batches<'_>) -> Result<Table, TableError> {
+pub(super) fn all_of(mut batches: Batches<'_>) -> Result<Table> {
     batches.all()?;
     Ok(batches.table)
 }
@@ -208,7 +188,7 @@ struct Spoilt {
 
 impl Spoilt {
     /// The error that tells of them all, after they were listed in a file of this site's own.
-    fn take(&mut self, reasons: &Reasons, list: Option<&Path>) -> Result<(), TableError> {
+    fn take(&mut self, reasons: &Reasons, list: Option<&Path>) -> Result<()> {
         let list = list.and_then(|path| self.listed(reasons, path).ok().flatten());
         let Spoilt { first, .. } = std::mem::take(self);
         let reasons = reasons.clone();
@@ -264,7 +244,7 @@ impl Table {
     ///
     /// # Errors
     /// [`Fault::TooLarge`] where there is no room for it.
-    pub(super) fn begin_row(&mut self, spot: (&str, Place)) -> Result<(), TableError> {
+    pub(super) fn begin_row(&mut self, spot: (&str, Place)) -> Result<()> {
         if self.values.len() > MAX_VALUES - self.columns.len() {
             return Err(Fault::TooLarge.of_row(spot));
         }
@@ -297,7 +277,7 @@ impl Table {
     ///
     /// # Errors
     /// The same error where it is not one row that is at fault.
-    pub(super) fn spoil(&mut self, file: &str, error: TableError) -> Result<(), TableError> {
+    pub(super) fn spoil(&mut self, file: &str, error: TableError) -> Result<()> {
         let Some((why, place)) = error.reason() else { return Err(error) };
         if self.total {
             self.leave_out(file, &why, place);

@@ -5,7 +5,7 @@ use std::fmt;
 
 use serde::Serialize;
 
-use super::error::{Place, Reasons, placed};
+use super::{Place, Reasons, error::placed};
 use crate::{
     cost::{counted, some_of},
     plan::Categorical,

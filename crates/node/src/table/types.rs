@@ -2,7 +2,7 @@
 
 use arrow_schema::{DataType, Field, Fields, ffi::FFI_ArrowSchema};
 
-use super::wanted::Use;
+use super::Use;
 
 /// Why a type is refused, and what to do.
 type Refused = (&'static str, &'static str);

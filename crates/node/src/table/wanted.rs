@@ -7,15 +7,9 @@ use std::{
     sync::Arc,
 };
 
-use super::spelling::{Spellings, normal};
 use super::{
-    cell::{Cell, alike},
-    dialect::{Decimal, Dialect},
-    error::{Fault, Place, TableError},
-    halt::Halt,
-    limits::MAX_COLUMNS,
-    person::{Cut, PersonKey},
-    rules::{Condition, Meaning, Missing, RowRules, Unit, nearest},
+    Cell, Decimal, Dialect, Fault, Halt, MAX_COLUMNS, Meaning, Missing, PersonKey, Place, Result, RowRules, TableError,
+    Unit, cell::alike, nearest, normal, person::Cut, rules::Condition, spelling::Spellings,
 };
 use crate::plan::Categorical;
 
@@ -211,7 +205,7 @@ fn listed<'a>(words: impl IntoIterator<Item = &'a String>) -> Spellings<()> {
 }
 
 /// Whether columns can be told apart by their names.
-pub(super) fn check_names(file: &str, names: &[String]) -> Result<(), TableError> {
+pub(super) fn check_names(file: &str, names: &[String]) -> Result<()> {
     if names.len() > MAX_COLUMNS {
         return Err(Fault::TooManyColumns.of_row((file, Place::Row(1))));
     }
@@ -232,7 +226,7 @@ pub(super) fn check_names(file: &str, names: &[String]) -> Result<(), TableError
 ///
 /// # Errors
 /// A column that is there twice, or that the site maps and is not there.
-pub fn known_as(file: &str, header: &[String], rules: &RowRules) -> Result<Vec<String>, TableError> {
+pub fn known_as(file: &str, header: &[String], rules: &RowRules) -> Result<Vec<String>> {
     let mapped: BTreeMap<String, String> =
         rules.columns.iter().map(|(column, own)| (column.clone(), normal(own).into_owned())).collect();
     if let Some((column, own)) = mapped.iter().find(|(_, own)| !header.contains(own)) {
@@ -247,7 +241,7 @@ pub fn known_as(file: &str, header: &[String], rules: &RowRules) -> Result<Vec<S
     Ok(known.collect())
 }
 
-pub(super) fn choose(file: &str, own: &[String], spec: &TableSpec) -> Result<Wanted, TableError> {
+pub(super) fn choose(file: &str, own: &[String], spec: &TableSpec) -> Result<Wanted> {
     let rules = &*spec.rules.as_read();
     let header = known_as(file, own, rules)?;
     let shown: Vec<String> = header.iter().filter(|name| !name.is_empty()).cloned().collect();
@@ -290,7 +284,7 @@ pub(super) fn choose(file: &str, own: &[String], spec: &TableSpec) -> Result<Wan
     };
     let mut columns = spec.columns.iter().map(&mut take).collect::<Result<Vec<usize>, _>>()?;
     let of = |of: &Categorical| Ok((take(&of.column)?, of.categories.clone()));
-    let categorical = spec.categorical.iter().map(of).collect::<Result<Vec<_>, TableError>>()?;
+    let categorical = spec.categorical.iter().map(of).collect::<Result<Vec<_>>>()?;
     if columns.is_empty() && categorical.is_empty() {
         let free = |at: &usize| ![label, person].contains(&Some(*at)) && !header[*at].is_empty();
         columns.extend((0..header.len()).filter(free));
@@ -311,13 +305,13 @@ pub(super) fn choose(file: &str, own: &[String], spec: &TableSpec) -> Result<Wan
     let own_rules = OwnRules { file, header: &header, rules, plan: spec };
     own_rules.check()?;
     let limit = |i: usize| spec.within.get(i).map(|(low, high)| Limit { low: *low, high: *high, moves: spec.clips });
-    let numbers = |(i, at): (usize, usize)| -> Result<Numbers, TableError> {
+    let numbers = |(i, at): (usize, usize)| -> Result<Numbers> {
         let unit = rules.units.get(&header[at]).copied();
         let values = own_rules.numbers(at)?;
         let values = Spellings::new(values.iter().map(|(word, number)| (word.as_str(), *number)));
         Ok(Numbers { at, values, unit, limit: limit(i) })
     };
-    let names = |(at, categories): (usize, Vec<String>)| -> Result<Names, TableError> {
+    let names = |(at, categories): (usize, Vec<String>)| -> Result<Names> {
         let values = own_rules.names(at, &categories)?;
         Ok(Names { at, values: places(&values, &categories), categories })
     };
@@ -371,7 +365,7 @@ impl OwnRules<'_> {
         Fault::said(what, next).of(self.file)
     }
 
-    fn check(&self) -> Result<(), TableError> {
+    fn check(&self) -> Result<()> {
         let rules = self.rules;
         for (table, column) in (rules.columns.keys().map(|name| ("columns", name)))
             .chain(rules.values.keys().map(|name| ("values", name)))
@@ -407,7 +401,7 @@ impl OwnRules<'_> {
     }
 
     /// The site's own words of a column of numbers.
-    fn numbers(&self, at: usize) -> Result<BTreeMap<String, f64>, TableError> {
+    fn numbers(&self, at: usize) -> Result<BTreeMap<String, f64>> {
         let column = &self.header[at];
         let number_of = |(word, meaning): (&String, &Meaning)| {
             let Meaning::Number(number) = meaning else {
@@ -424,7 +418,7 @@ impl OwnRules<'_> {
     }
 
     /// The site's own words of a column of names.
-    fn names(&self, at: usize, categories: &[String]) -> Result<BTreeMap<String, String>, TableError> {
+    fn names(&self, at: usize, categories: &[String]) -> Result<BTreeMap<String, String>> {
         let column = &self.header[at];
         if self.rules.units.contains_key(column) {
             let what = format!("[rows.units] names {column:?}, which has no numbers");

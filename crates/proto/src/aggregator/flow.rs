@@ -172,7 +172,7 @@ impl Aggregator {
         self.round = Some(round);
     }
 
-    /// A round is over: what the next one follows from ([RND-1]).
+    /// A round is over: what the next one follows from ([RND-1]). Of a total that is not opened it is the hash of its words, little-endian ([ENC-4]).
     pub(super) fn follow(&mut self, context: Hash, values: &[u64], opening: Option<&[u8]>) {
         self.previous_context = context;
         self.previous_total = match opening {

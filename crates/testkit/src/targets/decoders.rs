@@ -260,7 +260,19 @@ pub(super) fn question(bytes: &[u8]) {
 pub(super) fn carrier(bytes: &[u8]) {
     let Some((step, stream)) = bytes.split_first() else { return };
     let step = usize::from(*step).max(1);
-    let read = |step| carrier::read_stream(stream, step, header_check);
+    let read = |step: usize| {
+        let mut assembler = carrier::Assembler::new(header_check);
+        let (mut rest, mut frames) = (stream, Vec::new());
+        while !rest.is_empty() {
+            let (now, later) = rest.split_at(step.min(assembler.wants()).min(rest.len()));
+            rest = later;
+            match assembler.push(now) {
+                Ok(frame) => frames.extend(frame),
+                Err(fault) => return (frames, Err(fault)),
+            }
+        }
+        (frames, assembler.end())
+    };
     let frames = read(step);
     assert_eq!(frames, read(usize::MAX), "how a stream is cut changes nothing");
     let whole: usize = frames.0.iter().map(Vec::len).sum();

@@ -29,10 +29,12 @@ use rayon::prelude::*;
 
 use super::super::recipe::{REFERENCE_ROWS, REFERENCES};
 use super::Run;
-use crate::method::{Choice, Clusters, CurvePoint, Pick, Recipe, Scale, SeedPoints, Seeding, Validity, mechanism};
+use crate::method::{
+    Choice, Clusters, CurvePoint, Method, Pick, Recipe, Scale, SeedPoints, Seeding, Step, Validity, mechanism,
+};
 use crate::offline::kmeans::drawn;
 use crate::random::Stream;
-use crate::{Domain, Error, OutOfBox, Prepared, Rows, Transform, pooled};
+use crate::{Domain, Error, OutOfBox, Prepared, Rows, Totals, Transform, answer};
 
 const LABEL: &[u8; 24] = b"veilsum gap reference v1";
 /// Rows of a reference under noise at most.
@@ -208,7 +210,7 @@ fn references(
     let seed = seed_of(&recipe)?;
     let one = |reference: u64| {
         let rows = without_clusters(public, transform, seed.wrapping_add(reference), rows)?;
-        Ok(pooled::run(&mut recipe.run(rows.domain(), 1)?, &rows)?.curve)
+        curve_over(&mut recipe.run(rows.domain(), 1)?, &rows)
     };
     (0..REFERENCES).into_par_iter().map(one).collect()
 }
@@ -243,6 +245,19 @@ fn without_clusters(
     let rows = Prepared::new(&Rows::new(values, d).map_err(wrong)?, public, OutOfBox::Clip).map_err(wrong)?;
     let Some(transform) = transform else { return Ok(Arc::new(rows)) };
     rows.transformed(transform)
+}
+
+/// The whole conversation on rows at hand.
+fn curve_over(run: &mut Run, rows: &Prepared) -> Result<Vec<CurvePoint>, Error> {
+    let mut step = run.next(None)?;
+    loop {
+        let batch = match step {
+            Step::Done(outcome) => return Ok(outcome.curve),
+            Step::Ask(batch) => batch,
+        };
+        let values = answer(&batch, rows).map_err(Error::implausible)?.values;
+        step = run.next(Some(&Totals { values, rows: Some(rows.len() as u64) }))?;
+    }
 }
 
 /// The mean, and `sd sqrt(1 + 1/B)` with the deviation of B numbers around it.

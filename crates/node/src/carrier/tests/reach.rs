@@ -16,7 +16,7 @@ async fn listen(over: Transport, at: SocketAddr) -> Listener {
 }
 
 async fn dial(network: &Network, to: &Address) -> Result<Link, CarrierError> {
-    network.dial(to, &party(1), &party(0).public_key(), check, LIMIT).await
+    super::dial(network, to, &party(1), 0, LIMIT).await
 }
 
 /// A link that has been used in both directions, and what it runs on.
@@ -206,18 +206,18 @@ async fn records_against_the_rules_end_a_connection_over_tcp_with_a_reason() {
     soon(async {
         let mut listener = listen(Transport::Tcp, loopback()).await;
         let at = listener.local_addr();
-        let hello = record::data(&frame(1, b"hello"));
+        let hello = record::bytes(record::DATA, &frame(1, b"hello"));
         let body = vec![0; record::MOST];
         // A frame of 16 MiB, of which more is sent than the window lets while nobody reads.
-        let header = record::data(&[1, 0, 1, 0, 0, 0, 0, 1]);
-        let too_much = [header, record::data(&body).repeat(WINDOW as usize / body.len() + 2)].concat();
+        let header = record::bytes(record::DATA, &[1, 0, 1, 0, 0, 0, 0, 1]);
+        let too_much = [header, record::bytes(record::DATA, &body).repeat(WINDOW as usize / body.len() + 2)].concat();
         let cases = [
             (vec![9, 0, 0], "no known kind"),
             (vec![2, 3, 0, 1, 2, 3], "no length that its kind may have"),
-            (record::window(1), "more leave was given"),
+            (record::bytes(record::WINDOW, &1u32.to_le_bytes()), "more leave was given"),
             (too_much, "more was sent than there was leave for"),
-            ([record::end(), record::end()].concat(), "an end came after the end"),
-            ([record::end(), record::data(b"x")].concat(), "bytes came after the end"),
+            ([record::bytes(record::END, &[]), record::bytes(record::END, &[])].concat(), "an end came after the end"),
+            ([record::bytes(record::END, &[]), record::bytes(record::DATA, b"x")].concat(), "bytes came after the end"),
         ];
         for (bytes, expected) in cases {
             let mut stream = raw(at).await;

@@ -94,11 +94,8 @@ pub(super) fn methods(all: &Reported) -> String {
             true => format!("The number of groups, K = {}, was set in advance.", told.k),
             false => format!("K = {} was chosen among {}{}.", told.k, counted(told.curve.len(), "value"), by(all)),
         });
-        says.push(format!(
-            "Centres were updated in {} ({}).",
-            counted(told.rounds as usize, "round"),
-            how_it_ended(told)
-        ));
+        let how_it_ended = how_it_ended(told);
+        says.push(format!("Centres were updated in {} ({how_it_ended}).", counted(told.rounds as usize, "round")));
     }
     says.push(match &told.privacy {
         Some(noise) => format!(

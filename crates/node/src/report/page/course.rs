@@ -96,12 +96,8 @@ pub(super) fn convergence(page: &mut Page, told: &Told) {
 
 fn shifts(page: &mut Page, told: &Told) {
     let shifts: Vec<(f64, f64)> = told.history.iter().map(|at| (f64::from(at.round), at.shift)).collect();
-    let chart = Chart::new(
-        "How far all centres moved in each round",
-        "round",
-        "shift, working units, by powers of ten",
-        Plot::Lines(vec![("shift".to_owned(), shifts.clone())]),
-    );
+    let (title, line) = ("How far all centres moved in each round", ("shift".to_owned(), shifts.clone()));
+    let chart = Chart::new(title, "round", "shift, working units, by powers of ten", Plot::Lines(vec![line]));
     // Starts that all came to the same centres are no bars.
     let stability = told.stability.as_ref().filter(|of| of.agreement < 1.0).map(stability);
     page.charts(std::iter::once(&chart.by_powers()).chain(&stability));
@@ -136,11 +132,7 @@ fn starts(page: &mut Page, stability: &Stability) {
 /// How far each start ended from the result.
 fn stability(of: &Stability) -> Chart {
     let starts = (0..of.matched_distance.len()).map(|i| format!("start {i}")).collect();
-    let values = of.matched_distance.clone();
-    Chart::new(
-        "Mean distance to the result's centres, as a part of the least distance between two of these",
-        "",
-        "distance",
-        Plot::bars(starts, vec![("distance".to_owned(), values)]),
-    )
+    let title = "Mean distance to the result's centres, as a part of the least distance between two of these";
+    let distances = ("distance".to_owned(), of.matched_distance.clone());
+    Chart::new(title, "", "distance", Plot::bars(starts, vec![distances]))
 }

@@ -91,10 +91,9 @@ pub(super) fn beware(told: &Told) -> Option<String> {
         } else {
             "Its centres had not come to rest."
         };
+        let (rounds, clean) = (counted(early.round as usize, "round"), clean(&early.reason));
         return Some(format!(
-            "This run stopped before its end, after {}: {}. {rest} For a result to the end, run again when the same parties are there.",
-            counted(early.round as usize, "round"),
-            clean(&early.reason)
+            "This run stopped before its end, after {rounds}: {clean}. {rest} For a result to the end, run again when the same parties are there."
         ));
     }
     (told.converged == Some(false) && told.description.is_none() && told.privacy.is_none()).then(|| {

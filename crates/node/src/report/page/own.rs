@@ -48,16 +48,13 @@ impl Own {
     /// A [`Failure`] where there is no model with clusters beside the result, or the rows do not fit it.
     pub fn read(of: &Reported, data: &Path, policy: Option<&Path>) -> Result<Own, Failure> {
         let Some(model) = &of.model else {
-            return Err(Failure::input(
-                format!("{}: the model of this result is not beside it, and memberships need it", of.of.display()),
-                "put the model.json of the same run beside the result",
-            ));
+            let what =
+                format!("{}: the model of this result is not beside it, and memberships need it", of.of.display());
+            return Err(Failure::input(what, "put the model.json of the same run beside the result"));
         };
         if model.method == "describe" {
-            return Err(Failure::input(
-                format!("{}: it is the mean of all rows, and has no clusters", of.of.display()),
-                "leave --data out, or name the result of a run that found clusters",
-            ));
+            let what = format!("{}: it is the mean of all rows, and has no clusters", of.of.display());
+            return Err(Failure::input(what, "leave --data out, or name the result of a run that found clusters"));
         }
         let fail = |why: String| Failure::input(format!("{}: {why}", data.display()), "correct the file");
         let spec = documents::rows_of(model, policy, Unusable::LeftOut)?;
@@ -93,15 +90,14 @@ pub(super) fn section(page: &mut Page, all: &Reported, own: &Own, columns: &Colu
         page.aside(&format!("To be known of the model: {caution}."));
     }
     let unclear = own.highest.iter().filter(|highest| **highest < CLEAR).count();
+    let lies = match own.outside.len() {
+        0 => "None lies".to_owned(),
+        1 => "1 lies".to_owned(),
+        n => format!("{n} lie"),
+    };
     page.paragraph(&format!(
-        "{}. {} belong to no cluster with more than half of their membership. {} out of the box that the plan names.",
-        counted(own.labels.len(), "row"),
-        unclear,
-        match own.outside.len() {
-            0 => "None lies".to_owned(),
-            1 => "1 lies".to_owned(),
-            n => format!("{n} lie"),
-        }
+        "{}. {unclear} belong to no cluster with more than half of their membership. {lies} out of the box that the plan names.",
+        counted(own.labels.len(), "row")
     ));
     let mut rows = vec![(0usize, 0.0); k];
     for (label, highest) in own.labels.iter().zip(&own.highest) {
@@ -126,32 +122,20 @@ pub(super) fn section(page: &mut Page, all: &Reported, own: &Own, columns: &Colu
     };
     let mut names = vec!["this site".to_owned()];
     names.extend(compared.then(|| "all sites".to_owned()));
-    let clusters = Chart::new(
-        "Share of rows by cluster of highest membership",
-        "",
-        "",
-        Plot::Bars((0..k.min(60)).map(bar).collect(), names),
-    );
+    let bars = Plot::Bars((0..k.min(60)).map(bar).collect(), names);
+    let clusters = Chart::new("Share of rows by cluster of highest membership", "", "", bars);
     let mut bins = [0.0; 20];
     for highest in &own.highest {
         bins[((highest * 20.0) as usize).min(19)] += 1.0;
     }
     let bins = bins.iter().enumerate().map(|(i, rows)| (i as f64 / 20.0, (i + 1) as f64 / 20.0, *rows)).collect();
-    let sure = Chart::new(
-        "Rows by their highest membership: 1 is clearly in one cluster",
-        "",
-        "rows",
-        Plot::Histogram(Histogram { bins }),
-    );
+    let bins = Plot::Histogram(Histogram { bins });
+    let sure = Chart::new("Rows by their highest membership: 1 is clearly in one cluster", "", "rows", bins);
     page.charts([&clusters, &sure]);
     let lines = rows.iter().enumerate().map(|(i, (count, sum))| {
         let mean = if *count > 0 { number(sum / *count as f64) } else { "–".to_owned() };
-        [
-            Cell::Marked(i, format!("cluster {i}")),
-            Cell::Text(count.to_string()),
-            Cell::Text(percent(*count as f64 / n)),
-            Cell::Text(mean),
-        ]
+        let [count, share, mean] = [count.to_string(), percent(*count as f64 / n), mean].map(Cell::Text);
+        [Cell::Marked(i, format!("cluster {i}")), count, share, mean]
     });
     page.numbers(&["cluster", "rows", "share", "mean highest membership"], lines);
     if columns.names.len() > 1 {

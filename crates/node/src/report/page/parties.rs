@@ -104,10 +104,10 @@ pub(super) fn traffic(page: &mut Page, told: &Told) {
     for (phase, count) in told.traffic.0.values().flatten() {
         *phases.entry(phase.as_ref()).or_default() += count.bytes;
     }
+    let messages = counted(all.messages as usize, "message");
+    let volume = bytes(all.bytes);
     page.paragraph(&format!(
-        "{} in {}, as the party counted them that wrote the result: masked words, keys, shares, signatures and openings.",
-        bytes(all.bytes),
-        counted(all.messages as usize, "message")
+        "{volume} in {messages}, as the party counted them that wrote the result: masked words, keys, shares, signatures and openings."
     ));
     let (unit, size) = if phases.values().all(|sent| *sent < 10_000_000) { ("kB", 1e3) } else { ("MB", 1e6) };
     let (names, values) = phases.iter().map(|(phase, sent)| (phase.replace('_', " "), *sent as f64 / size)).unzip();

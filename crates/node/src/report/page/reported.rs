@@ -99,10 +99,8 @@ impl Reported {
     /// A [`Failure`] where they are another run's.
     pub fn under(self, federation: Federation) -> Result<Reported, Failure> {
         if !self.is_of(&federation) {
-            return Err(Failure::input(
-                format!("{}: this result is not of that plan, whose hash is another", self.of.display()),
-                "name the roster and the plan of the same run",
-            ));
+            let what = format!("{}: this result is not of that plan, whose hash is another", self.of.display());
+            return Err(Failure::input(what, "name the roster and the plan of the same run"));
         }
         Ok(self.with(federation))
     }
@@ -142,9 +140,7 @@ impl Reported {
         self.columns = documents::columns_beside(&roster).ok().flatten();
         if roster.is_file() && plan.is_file() {
             match documents::load_federation(&roster, &plan) {
-                Ok(federation) if self.is_of(&federation) => {
-                    self.federation = Some(federation);
-                }
+                Ok(federation) if self.is_of(&federation) => self.federation = Some(federation),
                 Ok(_) => {
                     self.unused.push(format!("{} is another plan than this result's, and was left out", plan.display()))
                 }
@@ -169,21 +165,15 @@ impl Reported {
 fn found_in(folder: &Path) -> Result<PathBuf, Failure> {
     let found = ["result.json", "model.json"].into_iter().map(|name| folder.join(name)).find(|file| file.is_file());
     found.ok_or_else(|| {
-        Failure::input(
-            format!(
-                "{}: there is no result here; a run writes one when it ends, also where it ends early",
-                folder.display()
-            ),
-            "name the folder that the run wrote into (--out), or wait for its end: veilsum status",
-        )
+        let at = folder.display();
+        let what = format!("{at}: there is no result here; a run writes one when it ends, also where it ends early");
+        Failure::input(what, "name the folder that the run wrote into (--out), or wait for its end: veilsum status")
     })
 }
 
 fn none_of_ours(file: &Path, why: impl std::fmt::Display) -> Failure {
-    Failure::input(
-        format!("{}: this is not the result of a run: {why}", file.display()),
-        "name the result.json that the coordinator or a site wrote, whole and unchanged, or its folder",
-    )
+    let next = "name the result.json that the coordinator or a site wrote, whole and unchanged, or its folder";
+    Failure::input(format!("{}: this is not the result of a run: {why}", file.display()), next)
 }
 
 /// The result in a file.

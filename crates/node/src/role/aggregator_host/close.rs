@@ -31,13 +31,8 @@ impl AggregatorHost {
         let parties: Vec<PartyId> = self.peers.keys().copied().collect();
         for party in parties {
             if let Some((kind, message)) = last(party) {
-                let bytes = message::frame_encoded(
-                    &self.config.party.identity,
-                    &self.session,
-                    kind,
-                    &Hash::default(),
-                    &message,
-                );
+                let (identity, session) = (&self.config.party.identity, &self.session);
+                let bytes = message::frame_encoded(identity, session, kind, &Hash::default(), &message);
                 self.send(party, Arc::new(bytes));
             }
         }

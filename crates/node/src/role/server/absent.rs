@@ -26,17 +26,16 @@ impl Run<'_> {
         if failure.code != Code::Quorum || absent.is_empty() {
             return failure;
         }
-        let absent: Vec<String> =
-            absent.into_iter().map(|site| self.hub.awaited(PartyId::Site(site)).to_string()).collect();
+        let awaited = |site: u16| self.hub.awaited(PartyId::Site(site)).to_string();
+        let absent: Vec<String> = absent.into_iter().map(awaited).collect();
         Failure { message: format!("{}; not there: {}", failure.message, some_of(&absent, ", ")), ..failure }
     }
 
     /// Too few sites: what took each of those away that were here, so that nobody has to search for it above.
     pub(super) fn with_the_reasons(&mut self, failure: Failure) -> Failure {
         self.said_why |= failure.code == Code::Quorum;
-        let reasons: Vec<&str> =
-            self.told.iter().filter(|(site, _)| site.is_some()).map(|(_, line)| line.as_str()).collect();
-        with_reasons(failure, &reasons)
+        let of_sites = self.told.iter().filter(|(site, _)| site.is_some());
+        with_reasons(failure, &of_sites.map(|(_, line)| line.as_str()).collect::<Vec<_>>())
     }
 
     /// Notes why a site went, where it is not noted yet.
@@ -51,10 +50,7 @@ impl Run<'_> {
     /// What is known of each departure, for the result. A process before this one may have known more.
     pub(super) fn give_reasons(&self, departures: &mut [Departure]) {
         let sites = &self.config.party.federation.roster.sites;
-        let unknown = || match self.hub.begun {
-            true => Some("it went before this coordinator was started again".to_owned()),
-            false => None,
-        };
+        let unknown = || self.hub.begun.then(|| "it went before this coordinator was started again".to_owned());
         for departure in departures {
             let site = sites.iter().position(|member| member.name == departure.site).unwrap_or_default() as u16;
             // Who never took part went before nobody.

@@ -101,11 +101,9 @@ impl Run<'_> {
             self.hub.tell(PartyId::Site(*site), Kind::Held, &held);
         }
         let gone = || {
-            Failure::new(
-                Code::Network,
-                "the intermediary, which judges the result by the plan, is gone",
-                "find out from its operator why it stopped; when it is there again, start the run under a new plan",
-            )
+            let next =
+                "find out from its operator why it stopped; when it is there again, start the run under a new plan";
+            Failure::new(Code::Network, "the intermediary, which judges the result by the plan, is gone", next)
         };
         let deadline = Instant::now() + self.config.patience_in_run();
         let resend = Duration::from_millis(self.config.timing.resend);

@@ -108,17 +108,13 @@ pub fn ask<T: DeserializeOwned>(folder: &Path) -> Result<Option<T>, Failure> {
         Ok(stream) => stream,
         Err(e) if matches!(e.kind(), ErrorKind::NotFound | ErrorKind::ConnectionRefused) => return Ok(None),
         Err(e) => {
-            return Err(Failure::input(
-                explained(&path, &e),
-                "ask as the user under whom the party runs; it is its alone",
-            ));
+            let next = "ask as the user under whom the party runs; it is its alone";
+            return Err(Failure::input(explained(&path, &e), next));
         }
     };
     let odd = |why: String| {
-        Failure::input(
-            format!("whoever listens at {} does not say how it stands ({why})", path.display()),
-            "look whether the party runs, with this version of veilsum",
-        )
+        let next = "look whether the party runs, with this version of veilsum";
+        Failure::input(format!("whoever listens at {} does not say how it stands ({why})", path.display()), next)
     };
     let mut bytes = Vec::new();
     stream.set_read_timeout(Some(LIMIT * 2)).map_err(|e| odd(e.to_string()))?;
