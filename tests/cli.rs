@@ -114,7 +114,8 @@ fn from_keys_to_memberships() {
     assert!(members.starts_with("coordinator") && members.lines().count() == 5, "{members}");
     let heard = shown["fingerprint"].as_str().unwrap();
     let accepted = w.ok(&format!("agree roster.toml --key site-1.key --fingerprint \"{heard}\""));
-    assert!(accepted.trim_end().ends_with(members) && members.contains("127.0.0.1:7701"), "{accepted}");
+    let next = format!("{members}\nnext: veilsum run --data ROWS.csv");
+    assert!(accepted.trim_end().ends_with(&next) && members.contains("127.0.0.1:7701"), "{accepted}");
     let cost = w.json(CHECK);
     assert_eq!((cost["threshold"].as_u64(), cost["may_be_missing"].as_u64()), (Some(3), Some(0)));
     assert!(w.ok(CHECK).contains("warning: no site may be missing"));
