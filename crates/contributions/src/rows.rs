@@ -31,11 +31,11 @@ pub struct Rows<'r> {
 }
 
 impl Rows<'_> {
-    /// Puts the values of a row, counted from 0, into d places.
+    /// Puts the values of a row, counted from 0, into d places. A function of its own: inlined, a round takes 7 % more.
     ///
     /// # Panics
     /// If there is no such row.
-    #[inline(always)]
+    #[inline(never)]
     pub fn read(&self, row: usize, x: &mut [f64]) {
         let group = &self.groups[row / LANES * self.columns..][..self.columns];
         x.iter_mut().zip(group).for_each(|(x, column)| *x = column.0[row % LANES]);
