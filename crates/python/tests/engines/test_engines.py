@@ -248,7 +248,7 @@ def test_a_frame_that_does_not_fit_says_whose_fault_it_is_and_what_to_do(spark):
 def test_rows_that_change_between_two_questions_are_an_error_and_under_noise_none(spark, tmp_path):
     import pandas
 
-    noisy = veilsum.Federation.of({**world.COLUMNS}, sites=world.SITES, k=2, rho=1.0, expected_rows=6_000)
+    noisy = veilsum.Federation.of({**world.COLUMNS}, sites=world.SITES, k=2, rho=1.0, expected_rows=6_000, standardise="standard")
     moments = {"transform": None, "queries": [{"moments": {"around": None}}]}
     under_noise = questions.layout(noisy, moments)
 
