@@ -227,7 +227,7 @@ impl Check<'_> {
         self.pass("policy", format!("{from}, for the data set {:?}", policy.data));
         self.report.policy = Some(InForce { from, keys: policy.clone() });
         let beside = self.key.unwrap_or(&self.args.roster);
-        let from = policy.rows_from([self.args.own.data.as_deref(), file.as_deref(), Some(beside)]).ok();
+        let from = policy.rows_from(self.args.own.data.as_deref(), file.as_deref(), Some(beside)).ok();
         if from.is_none() {
             self.skip("rows", "give --data ROWS, or `source` under [rows] in site.toml");
         }

@@ -264,7 +264,7 @@ impl JoinArgs {
     fn look(&self, key: &Path) -> Result<bool, Failure> {
         let Some(data) = self.data.as_deref().filter(|data| data.as_os_str() != "-") else { return Ok(false) };
         let (site, file) = policy_of(None, Some(key))?;
-        let from = site.rows_from([Some(data), file.as_deref(), Some(key)])?;
+        let from = site.rows_from(Some(data), file.as_deref(), Some(key))?;
         let dialect = Dialect { by_line: true, ..from.rules.dialect() };
         table::open(&from.data, dialect)?;
         match columns_beside(&self.folder.join("roster.toml"))? {

@@ -82,7 +82,7 @@ impl Own {
     /// A [`Failure`] where nobody says it, or the policy says what cannot be done to rows that are handed over.
     pub(super) fn rows(&self, site: &SitePolicy, file: Option<&Path>, key: Option<&Path>) -> Result<RowsFrom, Failure> {
         if self.handed.is_none() {
-            return site.rows_from([self.data.as_deref(), file, key]);
+            return site.rows_from(self.data.as_deref(), file, key);
         }
         as_they_are(&site.rows)?;
         Ok(RowsFrom { data: HANDED.into(), handed: self.handed.clone(), ..RowsFrom::default() })
@@ -326,8 +326,11 @@ pub(super) fn elsewhere(listen: SocketAddr, member: &Member) -> Option<String> {
     let dialled = member.address.parse::<Address>().ok()?.port();
     (![0, dialled].contains(&listen.port())).then(|| {
         let port = listen.port();
-        format!("warning: the roster says port {dialled} for {}, and this listens on {port}: nobody reaches it unless something here forwards \
-             the one to the other", member.name)
+        let name = &member.name;
+        format!(
+            "warning: the roster says port {dialled} for {name}, and this listens on {port}: nobody reaches it unless something here forwards \
+             the one to the other"
+        )
     })
 }
 

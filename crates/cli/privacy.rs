@@ -53,7 +53,7 @@ impl Verb for PrivacyArgs {
     fn run(&self, json: bool) -> Result<(), Failure> {
         let federation = documents::load_federation(&self.of.roster, &self.of.plan)?;
         let (site, from) = policy_of(self.policy.as_deref(), self.key.as_deref())?;
-        let rows = site.rows_from([self.data.as_deref(), from.as_deref(), None]).ok();
+        let rows = site.rows_from(self.data.as_deref(), from.as_deref(), None).ok();
         let report = Report {
             cost: Cost::of(&federation)?,
             forecast: Forecast::of(&federation.work, federation.terms.max_rows, federation.roster.sites.len())?,

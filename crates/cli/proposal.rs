@@ -114,7 +114,7 @@ impl Judge {
             if let Verdict::No(No::Column(at)) = verdict
                 && let Some(name) = federation.work.headers().nth(at - 1)
             {
-                opinion.words = opinion.words.replacen('\n', &format!(": {name:?}\n"), 1);
+                opinion.words += &format!("\n  (the column is {name:?})");
             }
             return Ok(opinion);
         }
@@ -242,6 +242,11 @@ mod tests {
         let dear = said(Verdict::No(No::Account { left: 600_000_000, cap: 2_000_000_000 }));
         assert!(dear.words.contains("a plan of rho 0.3 fits"), "{}", dear.words);
         assert!(dear.answer.to_string().contains("its own screen says what would fit"), "{}", dear.answer);
+        let spent = said(Verdict::No(No::Account { left: 0, cap: 2_000_000_000 })).words;
+        assert!(
+            spent.contains("the 0 of 2 in rho that are left") && spent.contains("no plan with noise fits"),
+            "{spent}"
+        );
     }
 
     fn columns() -> Vec<Column> {

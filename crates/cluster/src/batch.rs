@@ -185,12 +185,7 @@ pub fn asked_of_rows<T>(batch: &Batch, rows: &Prepared, take: impl FnOnce(AskedO
         return Ok(take(AskedOfRows::Missing(&missing.by_entry(rows))));
     }
     let domain = batch.domain(rows.domain())?;
-    let change = batch.transform.as_ref().map(|of| Change {
-        lower: &of.lower,
-        upper: &of.upper,
-        shift: &of.shift,
-        factor: &of.factor,
-    });
+    let change = batch.transform.as_ref().map(Transform::change);
     let held: Vec<_> = batch.queries.iter().map(|query| query.held(&domain)).collect();
     let asked = batch.queries.iter().zip(&held).map(|(query, held)| query.of_row(&domain, held));
     let questions = asked.collect::<Option<Vec<_>>>().ok_or(Error::Steps)?;

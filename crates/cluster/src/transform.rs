@@ -1,6 +1,7 @@
 //! Federated standardisation: every site moves its rows by the same shift and factor, found from totals.
 
 use serde::{Deserialize, Serialize};
+use veilsum_contributions::Change;
 
 use crate::{Centres, Domain, Error, Rows, Scaling};
 
@@ -70,13 +71,14 @@ impl Transform {
         if d != self.shift.len() {
             return Err(Error::ColumnMismatch { expected: self.shift.len(), found: d });
         }
-        let mut values = Vec::with_capacity(rows.as_slice().len());
-        for row in rows {
-            let clip = |(column, x): (usize, &f64)| x.clamp(self.lower[column], self.upper[column]);
-            let clipped: Vec<f64> = row.iter().enumerate().map(clip).collect();
-            values.extend(self.point(&clipped));
-        }
+        let mut values = rows.as_slice().to_vec();
+        values.chunks_exact_mut(d).for_each(|row| self.change().apply(row));
         Rows::new(values, d)
+    }
+
+    /// What it does to a row.
+    pub(crate) fn change(&self) -> Change<'_> {
+        Change { lower: &self.lower, upper: &self.upper, shift: &self.shift, factor: &self.factor }
     }
 
     /// Centres (K x d) from working into transformed units; nothing is clipped.

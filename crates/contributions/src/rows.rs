@@ -1,4 +1,5 @@
-//! How rows lie in memory, and by what each is changed before it is asked: groups of eight, column by column, so that a column of a group is one vector.
+//! How rows lie in memory: groups of eight, column by column, so that a column of a group is one vector. And by what each row is changed
+//! before a question is asked of it.
 
 /// Rows in a group. Fixed, whatever the processor's vectors hold: it decides the order of every sum.
 pub const LANES: usize = 8;

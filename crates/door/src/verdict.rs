@@ -168,9 +168,10 @@ pub enum No {
     Room { plan: u64, own: u64 },
     /// More would be spent than is left of the cap.
     #[error(
-        "it may spend more than is left: a plan of rho {} fits, and this site allows {} for the life of its account",
-        each(*left),
-        each(*cap)
+        "it may spend more than the {} of {} in rho that are left for the life of this account: {}",
+        rho_text(*left),
+        rho_text(*cap),
+        fits_in(*left)
     )]
     Account { left: u64, cap: u64 },
     /// The policy would raise the account's cap.
@@ -213,6 +214,14 @@ pub enum No {
     /// The operator has yet to agree.
     #[error("this plan waits for your agreement (veilsum agree plan.toml): {}", listed(.0))]
     Unagreed(Vec<Needs>),
+}
+
+/// The largest plan for which so much is left, as its maker says its rho.
+fn fits_in(left: u64) -> String {
+    match left / HONEST as u64 {
+        0 => "no plan with noise fits any more".to_owned(),
+        rho => format!("a plan of rho {} fits", rho_text(rho)),
+    }
 }
 
 /// A cap as an operator writes it: for each of the sites that keep it together.

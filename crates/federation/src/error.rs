@@ -222,10 +222,9 @@ impl From<No> for Failure {
                 "ask the coordinator for another plan: nobody can agree to this one, as its totals could be single rows"
             }
             // What its rule says.
-            _ => "",
+            _ => return veilsum_proto::Error::from(no).into(),
         };
-        let failure = Failure::from(veilsum_proto::Error::from(no));
-        if advice.is_empty() { failure } else { Failure { advice: advice.into(), ..failure } }
+        Failure { advice: advice.into(), ..veilsum_proto::Error::from(no).into() }
     }
 }
 

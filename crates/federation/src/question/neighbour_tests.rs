@@ -15,6 +15,7 @@ use veilsum_cluster::{
 use veilsum_proto::noise::Key;
 
 use super::*;
+use crate::answerer::Answerer;
 
 /// Neighbours of each family by default.
 const USUAL: u64 = 2_000;

@@ -175,7 +175,12 @@ impl SitePolicy {
     ///
     /// # Errors
     /// A [`Failure`] where neither says it, or the columns cannot be read.
-    pub fn rows_from(&self, [data, file, beside]: [Option<&Path>; 3]) -> Result<RowsFrom, Failure> {
+    pub fn rows_from(
+        &self,
+        data: Option<&Path>,
+        file: Option<&Path>,
+        beside: Option<&Path>,
+    ) -> Result<RowsFrom, Failure> {
         let stated = || {
             let source = Path::new(self.rows.source.as_ref()?);
             let folder = file.and_then(Path::parent).filter(|folder| !folder.as_os_str().is_empty());
@@ -284,10 +289,10 @@ mod tests {
         assert_eq!((own.rows.rows_per_person, own.policy.unit), (Some(1), Unit::Person(1)));
         assert_eq!(own.rows.columns["age"], "Alter in Jahren");
         assert_eq!(json!(own)["rows"]["units"]["weight"]["factor"], 0.453_592_37);
-        let from = own.rows_from([None, Some(Path::new("a/site.toml")), Some(Path::new("a/b.key"))]).unwrap();
+        let from = own.rows_from(None, Some(Path::new("a/site.toml")), Some(Path::new("a/b.key"))).unwrap();
         assert_eq!((from.data, from.list), ("a/lake/*.parquet".into(), Some("a/b.key.unusable-rows.csv".into())));
-        assert_eq!(own.rows_from([Some(Path::new("x.csv")), None, None]).unwrap().data, Path::new("x.csv"));
-        assert!(policy("").unwrap().rows_from([None; 3]).unwrap_err().advice.contains("--data"));
+        assert_eq!(own.rows_from(Some(Path::new("x.csv")), None, None).unwrap().data, Path::new("x.csv"));
+        assert!(policy("").unwrap().rows_from(None, None, None).unwrap_err().advice.contains("--data"));
     }
 
     #[test]

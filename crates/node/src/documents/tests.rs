@@ -147,11 +147,11 @@ fn noi_9_rows_of_persons_are_cut() {
     std::fs::write(&site, "[rows]\nperson = \"patient\"\nrows_per_person = 2\n").unwrap();
     let own = load_policy(&site).unwrap();
     let key = folder.at("a.key");
-    let from = own.rows_from([Some(&path), Some(&site), Some(&key)]).unwrap();
+    let from = own.rows_from(Some(&path), Some(&site), Some(&key)).unwrap();
     let [once, again] = [(), ()].map(|()| load_rows(&federation, &from).unwrap().rows);
     assert_eq!((once.rows(), once.digest()), (14, again.digest()));
     crate::files::check_private(folder.at("a.key.persons")).unwrap();
-    let from = own.rows_from([Some(&path), Some(&site), None]).unwrap();
+    let from = own.rows_from(Some(&path), Some(&site), None).unwrap();
     assert!(load_rows(&federation, &from).err().unwrap().advice.contains("--key"));
 }
 

@@ -368,10 +368,12 @@ impl Lobby {
                         settled = None;
                         if let Some(run) = state.run().filter(|run| done.contains(&run.id) && !run.without.contains(&party)) {
                             if broken == Some(Rule::Led11) {
-                                self.change(|list| {
-                                    list.run.iter_mut().for_each(|run| run.set_back = true);
+                                // If it cannot be kept, nobody but this screen says it.
+                                let _ = self.change(|list| {
+                                    let ended = list.run.iter_mut().filter(|of| of.id == run.id);
+                                    ended.for_each(|run| run.set_back = true);
                                     Ok(())
-                                })?;
+                                });
                             }
                             let why = match broken {
                                 Some(Rule::Led11) => {

@@ -225,9 +225,9 @@ pub fn end(state: &Path, set_back: bool) -> Result<(), Failure> {
     Ok(files::write_private(state.join(END), why.as_bytes(), Existing::Replace)?)
 }
 
-/// Why a run was ended that members had left.
-const SET_BACK: &str = ": members left it because the ledger of another one was set back [LED-11]; whoever put a state folder back from a copy \
-                        puts the newest one in its place";
+/// Why a run was ended that a member had left, by that member's word.
+const SET_BACK: &str = ": a member left it and says that the ledger of another one was set back [LED-11]; whoever put a state folder back from \
+                        a copy puts the newest one in its place";
 
 /// Removes a word that no run is left for.
 fn forget_the_end(state: Option<&Path>) -> Result<(), Failure> {
