@@ -6,7 +6,7 @@ use std::{collections::BTreeSet, process::Command};
 use crate::source::{ROOT, Source, files, product, read};
 
 /// What `cargo tree` prints for a package, line by line.
-fn tree(package: &str, edges: &str, more: &[&str]) -> Vec<String> {
+pub(crate) fn tree(package: &str, edges: &str, more: &[&str]) -> Vec<String> {
     let run = |offline: &[&str]| {
         let mut command = Command::new(env!("CARGO"));
         command.current_dir(ROOT).args(["tree", "--locked", "--prefix", "none"]);

@@ -152,9 +152,11 @@ fn a_site_answers_a_plan_and_knows_what_it_gave_away() {
         .map(|c| c["messages"].as_u64().unwrap())
         .sum();
     // The intermediary's part is not in the coordinator's traffic: a deck of four frames, an answer, a signature on the final
-    // cohort, shares; nor are the notes of what the account promises, of the sites, of the run's beginning and end, and of who was met, twice.
-    assert_eq!(entries.len() as u64, traffic + 13);
-    let kinds: Vec<&str> = frames(entries).filter_map(|frame| frame["answer"]["kind"].as_str()).collect();
+    // cohort, shares; nor are the notes of what the account promises, of the sites, of the run's beginning and end, of who was met, twice, and
+    // of each answer that was charged.
+    assert_eq!(entries.len() as u64, traffic + 13 + answers);
+    let charged = || entries.iter().filter_map(|entry| entry["event"]["note"]["charged"].get("answer"));
+    let kinds: Vec<&str> = charged().filter_map(|answer| answer["kind"].as_str()).collect();
     assert!(kinds.contains(&"count_rows") && kinds.contains(&"shifts") && kinds.contains(&"fuzzy_validation"));
     veilsum(&p.own("show", 1)).expect(0).says(&["masked_words", &link]);
     // No row, no count of rows.
@@ -165,7 +167,7 @@ fn a_site_answers_a_plan_and_knows_what_it_gave_away() {
     // What was spent is no more than the plan said, and nothing is kept for the run any more.
     let first = p.budget(1);
     let number = |of: &Value, name: &str| of[name].as_u64().expect("a number");
-    let rho: u64 = frames(entries).filter_map(|frame| frame["answer"]["cost"]["nano_rho"].as_u64()).sum();
+    let rho: u64 = charged().filter_map(|answer| answer["cost"]["nano_rho"].as_u64()).sum();
     assert_eq!((number(&first, "nano_rho"), number(&first, "nano_rho_begun")), (rho, 0));
     assert_eq!(number(&first, "nano_rho_left"), 2_000_000_000 - rho);
     assert!(rho > 600_000_000 && first["exact"] == false, "{first}");

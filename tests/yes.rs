@@ -153,7 +153,8 @@ impl Walk {
         };
         let talk = Talk { plan: self.plan(), session: self.cast.party(2).session(role), run: asked.run };
         let place = Place { deck: 0, slot: self.slot, cohort: cohort_digest(&federation.roster, &sites) };
-        ledger.consent(&federation.facts(), policy, &asked, (&talk, place), federation.offer(question, layout))?;
+        let offer = federation.offer(question, layout);
+        ledger.consent(&federation.facts(), policy, &asked, (&talk, place), offer).expect("a ledger in memory")?;
         ledger.enter(&context.0, Disclosure::MaskedWords, (&talk, Some(place))).expect("a ledger in memory");
         Ok(())
     }
@@ -179,7 +180,8 @@ fn earlier(dice: &mut Dice, ledger: &mut Ledger, cap: u64, facts: &PlanFacts) {
         };
         let offer = Offer { kind: "fuzzy_sums", cost: Cost { scalars: 3, nano_rho: Some(rho) }, drawn: None };
         let any = Policy { max_rows: 0, ..Policy::default() };
-        ledger.consent(&plan, &any, &asked, (&talk, place), offer).expect("a first answer");
+        let granted = ledger.consent(&plan, &any, &asked, (&talk, place), offer).expect("a ledger in memory");
+        granted.expect("a first answer");
         ledger.enter(&[i], Disclosure::MaskedWords, (&talk, Some(place))).expect("a ledger in memory");
     }
 }

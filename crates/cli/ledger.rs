@@ -120,7 +120,7 @@ fn to_json(entry: &Entry) -> Value {
     value
 }
 
-/// The plan of a note, if it has one, and what it says, in a word.
+/// The plan of a note, if it has one, and what it says, in a few words.
 fn note_name(note: &Note) -> (Option<&Hash>, &'static str) {
     match note {
         Note::Account(_) => (None, "what the account promises"),
@@ -130,6 +130,7 @@ fn note_name(note: &Note) -> (Option<&Hash>, &'static str) {
         Note::Begun { plan, .. } => (Some(plan), "run begun"),
         Note::Ended(plan) => (Some(plan), "run ended"),
         Note::Met { talk, .. } => (Some(&talk.plan), "others' ledgers kept"),
+        Note::Charged { talk, .. } => (Some(&talk.plan), "charged"),
     }
 }
 
@@ -140,24 +141,23 @@ fn table(entries: &[Entry]) -> String {
     );
     for e in entries {
         let about = |plan: Option<&Hash>| plan.map_or_else(String::new, |plan| fingerprint(&plan.0));
-        text += &match &e.event {
+        let line = match &e.event {
+            Event::Note(Note::Charged { talk, answer, .. }) => {
+                let (rho, scalars) = (answer.cost.nano_rho.map_or("exact".to_owned(), rho_text), answer.cost.scalars);
+                let plan = about(Some(&talk.plan));
+                format!("{plan:<19}  {:<16}  {:<18} {:>8} {scalars:>9} {rho:>9}", "charged", answer.kind, "")
+            }
             Event::Note(note) => {
                 let (plan, name) = note_name(note);
-                format!("{:>6}  {:<19}  {name}\n", e.index, about(plan))
+                format!("{:<19}  {name}", about(plan))
             }
-            Event::Frame(Frame { talk, discloses, bytes, data, answer, .. }) => {
-                let (kind, scalars, rho) = answer.as_ref().map_or_else(Default::default, |a| {
-                    let rho = a.cost.nano_rho.map_or("exact".to_owned(), rho_text);
-                    (a.kind.clone(), a.cost.scalars.to_string(), rho)
-                });
-                let plan = about(Some(&talk.plan));
-                let what = serde_json::to_value(discloses)
-                    .ok()
-                    .and_then(|v| v.as_str().map(str::to_owned))
-                    .unwrap_or_default();
-                format!("{:>6}  {plan:<19}  {what:<16}  {kind:<18} {bytes:>8} {scalars:>9} {rho:>9}  {data}\n", e.index)
+            Event::Frame(Frame { talk, discloses, bytes, data, .. }) => {
+                let (plan, what) = (about(Some(&talk.plan)), json!(discloses));
+                let what = what.as_str().unwrap_or_default();
+                format!("{plan:<19}  {what:<16}  {:<18} {bytes:>8} {:>9} {:>9}  {data}", "", "", "")
             }
         };
+        text += &format!("{:>6}  {line}\n", e.index);
     }
     if let Some(last) = entries.last() {
         text += &format!("link of the last entry: {}\n", last.link());

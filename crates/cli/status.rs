@@ -27,7 +27,7 @@ use veilsum_node::{
 };
 use veilsum_proto::{
     journal::{Record, RecordKind},
-    message,
+    message::{self, Disclosure},
     roster::PartyId,
 };
 
@@ -125,7 +125,7 @@ impl StatusArgs {
             let is_deck = |record: &Record| record.kind() == RecordKind::Deck;
             in_run = journal.is_some_and(|(records, _)| records.iter().any(is_deck));
             let (entries, plan) = (ledger::all(folder).ok()?, federation.terms.hash());
-            let answers = |of: &&Entry| matches!(&of.event, Event::Frame(frame) if frame.talk.plan == plan && frame.answer.is_some());
+            let answers = |of: &&Entry| matches!(&of.event, Event::Frame(frame) if frame.talk.plan == plan && frame.discloses == Disclosure::MaskedWords);
             answered = Some(entries.iter().filter(answers).count());
             std::fs::metadata(folder.join(FILE)).and_then(|about| about.modified()).ok().and_then(seconds)
         };

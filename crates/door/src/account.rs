@@ -1,4 +1,4 @@
-//! The account of a state folder: what the entries of its ledger add up to, and what is promised beside ([LED-7]).
+//! The account of a state folder: what the entries of its ledger add up to.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -40,17 +40,6 @@ pub enum Kind {
     Exact,
 }
 
-/// An answer that was consented to and has not left yet.
-struct Promise {
-    talk: Talk,
-    place: Place,
-    answer: Answer,
-}
-
-/// No such answer was promised.
-#[derive(Debug)]
-pub(crate) struct Unpromised;
-
 /// Everything that was given away about the people of a state folder, as its ledger says.
 #[derive(Default)]
 pub struct Account {
@@ -78,8 +67,6 @@ pub struct Account {
     answered: Answered,
     /// What is kept of others' ledgers.
     met: Met,
-    /// By session: each of a site's two conversations has one at most.
-    promised: BTreeMap<Hash, Promise>,
 }
 
 impl Account {
@@ -92,7 +79,7 @@ impl Account {
     }
 
     fn frame(&mut self, frame: &Frame) {
-        let Frame { talk: Talk { plan, session, run }, round: Some(place), .. } = frame else { return };
+        let Frame { talk: Talk { session, run, .. }, round: Some(place), .. } = frame else { return };
         let slot = (place.deck, place.slot);
         let shares = frame.discloses == Disclosure::SelfMaskShares;
         if shares {
@@ -101,8 +88,13 @@ impl Account {
         if shares || frame.discloses == Disclosure::RoundSeeds {
             self.gave.insert((*session, *run), (slot, shares));
         }
-        let Some(answer) = &frame.answer else { return };
-        self.answered = self.answered.and(session, run, slot);
+        if frame.discloses == Disclosure::MaskedWords {
+            self.answered = self.answered.and(session, run, slot);
+            self.last.insert((*session, *run), slot);
+        }
+    }
+
+    fn charge(&mut self, Talk { plan, session, .. }: &Talk, answer: &Answer) {
         self.questions.entry(*session).or_default().insert(answer.question);
         self.spent.add(answer);
         if let Some(nano_rho) = answer.cost.nano_rho {
@@ -110,7 +102,6 @@ impl Account {
             let of_plan = self.of_plans.entry(*plan).or_default();
             *of_plan = of_plan.saturating_add(nano_rho);
         }
-        self.last.insert((*session, *run), slot);
         if let Some(table) = answer.table {
             self.kind = Some(Kind::Exact);
             self.tables.retain(|(_, before)| *before != table);
@@ -138,6 +129,7 @@ impl Account {
                 self.begun.insert(*plan, *nano_rho);
             }
             Note::Ended(plan) => drop(self.begun.remove(plan)),
+            Note::Charged { talk, answer, .. } => self.charge(talk, answer),
         }
     }
 
@@ -227,41 +219,5 @@ impl Account {
     /// Whether an answer left in this round, or in a later one of its run. What was sent then stands in the journal.
     pub(crate) fn has_answered(&self, talk: &Talk, place: &Place) -> bool {
         self.last.get(&(talk.session, talk.run)).is_some_and(|last| *last >= (place.deck, place.slot))
-    }
-
-    /// rho in 10^-9 that is spent and promised in the plan's other conversation: of all plans, and of the plan of `talk`.
-    pub(crate) fn spent_beside(&self, talk: &Talk) -> (u64, u64) {
-        let others = self.promised.iter().filter(|(session, _)| **session != talk.session);
-        let others = others.filter_map(|(_, promise)| Some((promise.talk.plan, promise.answer.cost.nano_rho?)));
-        let before = (self.spent().nano_rho, self.rho_of(&talk.plan));
-        others.fold(before, |(all, own), (plan, rho)| {
-            (all.saturating_add(rho), own.saturating_add(if plan == talk.plan { rho } else { 0 }))
-        })
-    }
-
-    /// [LED-7]: an answer was consented to. It counts from now on, and its frame may leave in this round.
-    pub(crate) fn promise(&mut self, talk: &Talk, place: Place, answer: Answer) {
-        self.promised.insert(talk.session, Promise { talk: *talk, place, answer });
-    }
-
-    /// Whether another answer than this is promised in this round.
-    pub(crate) fn promises_another(&self, talk: &Talk, place: &Place, answer: &Answer) -> bool {
-        let promised = self.promised.get(&talk.session).filter(|of| of.talk == *talk && of.place == *place);
-        promised.is_some_and(|of| of.answer != *answer)
-    }
-
-    /// Withdraws what was promised in this conversation and has not left.
-    pub(crate) fn take_back(&mut self, session: &Hash) {
-        self.promised.remove(session);
-    }
-
-    /// The answer that may leave in this round: it was promised for it, and leaves once.
-    ///
-    /// # Errors
-    /// [`Unpromised`] where nothing of that kind was promised.
-    pub(crate) fn due(&mut self, talk: &Talk, place: Option<&Place>) -> Result<Answer, Unpromised> {
-        let due = self.promised.get(&talk.session).is_some_and(|p| p.talk == *talk && Some(&p.place) == place);
-        let promise = if due { self.promised.remove(&talk.session) } else { None };
-        promise.map(|promise| promise.answer).ok_or(Unpromised)
     }
 }

@@ -83,8 +83,6 @@ pub struct Frame {
     pub digest: Hash,
     /// The operator's name of the data set.
     pub data: String,
-    /// What becomes known when the answer is added up, where the entry is an answer.
-    pub answer: Option<Answer>,
 }
 
 /// The form of an entry, which is under its link and its signature.
@@ -116,6 +114,15 @@ pub enum Note {
     },
     /// The run of this plan is over.
     Ended(Hash),
+    /// An answer in this round counts from here on, whether it leaves or not ([LED-7]).
+    Charged {
+        /// In which conversation.
+        talk: Talk,
+        /// The round.
+        place: Place,
+        /// What becomes known when the answer is added up.
+        answer: Answer,
+    },
     /// How far the ledgers of all members of a deck have come, as each stated ([LED-11]).
     Met {
         /// In which conversation.
@@ -204,17 +211,17 @@ impl Entry {
                 let met = |members: &[Stated]| {
                     (1..=MAX_SITES).contains(&members.len()) && members.is_sorted_by(|a, b| a.id.0 < b.id.0)
                 };
-                let first = self.index > 0 || matches!(note, Note::Account(_));
-                first && if let Note::Met { members, .. } = note { met(members) } else { true }
+                let charged = |a: &Answer| a.kind.len() <= MAX_NAME && a.table.is_some() == a.cost.nano_rho.is_none();
+                let sound = match note {
+                    Note::Met { members, .. } => met(members),
+                    Note::Charged { answer, .. } => charged(answer),
+                    _ => true,
+                };
+                sound && (self.index > 0 || matches!(note, Note::Account(_)))
             }
-            Event::Frame(frame) => {
-                let answers = frame.discloses == Disclosure::MaskedWords;
-                let answer = |a: &Answer| a.kind.len() <= MAX_NAME && a.table.is_some() == a.cost.nano_rho.is_none();
-                self.index > 0
-                    && frame.data.len() <= MAX_NAME
-                    && frame.answer.is_some() == answers
-                    && (frame.round.is_some() || !answers)
-                    && frame.answer.as_ref().is_none_or(answer)
+            Event::Frame(Frame { round, discloses, data, .. }) => {
+                let answers = *discloses == Disclosure::MaskedWords;
+                self.index > 0 && data.len() <= MAX_NAME && (round.is_some() || !answers)
             }
         }
     }
@@ -318,28 +325,38 @@ impl Chain {
 mod tests {
     use super::*;
 
-    fn entry(index: u64, previous: Hash) -> Entry {
+    fn talk() -> Talk {
         let [plan, session] = ["plan", "session"].map(|what| suite::hash(what, &[]));
+        Talk { plan, session, run: Hash([7; 32]) }
+    }
+
+    fn entry(index: u64, previous: Hash) -> Entry {
         Entry {
             index,
             previous,
             signer: Identity::from_seed(&[1; 32]).public(),
             event: Event::Frame(Frame {
-                talk: Talk { plan, session, run: Hash([7; 32]) },
+                talk: talk(),
                 round: Some(Place { deck: 0, slot: index as u16, cohort: Hash([5; 32]) }),
                 discloses: Disclosure::MaskedWords,
                 bytes: 300,
                 digest: Hash([9; 32]),
                 data: "ward 7".into(),
-                answer: Some(Answer {
-                    kind: "fuzzy_sums".into(),
-                    question: Hash([4; 32]),
-                    cost: Cost { scalars: 9, nano_rho: None },
-                    drawn: None,
-                    table: Some(Table { rows: 120, digest: Hash([3; 32]) }),
-                }),
             }),
         }
+    }
+
+    /// That an answer is charged.
+    fn charged(index: u64, previous: Hash) -> Entry {
+        let place = Place { deck: 0, slot: index as u16, cohort: Hash([5; 32]) };
+        let answer = Answer {
+            kind: "fuzzy_sums".into(),
+            question: Hash([4; 32]),
+            cost: Cost { scalars: 9, nano_rho: None },
+            drawn: None,
+            table: Some(Table { rows: 120, digest: Hash([3; 32]) }),
+        };
+        Entry { event: Event::Note(Note::Charged { talk: talk(), place, answer }), ..entry(index, previous) }
     }
 
     fn noted(e: &mut Entry, note: Note) {
@@ -352,7 +369,8 @@ mod tests {
     }
 
     fn answer(e: &mut Entry) -> &mut Answer {
-        frame(e).answer.as_mut().unwrap()
+        let Event::Note(Note::Charged { answer, .. }) = &mut e.event else { panic!("no charge") };
+        answer
     }
 
     /// The first entry of an account.
@@ -397,7 +415,12 @@ mod tests {
         let mut chain = Chain::default();
         let mut entries = Vec::new();
         for index in 0..4 {
-            let entry = if index == 0 { begins() } else { entry(index, chain.head().link) };
+            let link = chain.head().link;
+            let entry = match index {
+                0 => begins(),
+                3 => charged(index, link),
+                _ => entry(index, link),
+            };
             chain.take(&entry, &entry.sign(&identity)).unwrap();
             entries.push(entry);
         }
@@ -422,6 +445,8 @@ mod tests {
             |e| frame(e).bytes += 1,
             |e| frame(e).digest.0[0] ^= 1,
             |e| frame(e).data.push('x'),
+        ];
+        let of_charges: Vec<fn(&mut Entry)> = vec![
             |e| answer(e).kind.push('x'),
             |e| answer(e).question.0[0] ^= 1,
             |e| answer(e).cost.scalars -= 1,
@@ -430,40 +455,41 @@ mod tests {
             |e| answer(e).table.as_mut().unwrap().digest.0[0] ^= 1,
             |e| answer(e).drawn = Some(Hash([0; 32])),
         ];
-        for (i, change) in changes.iter().enumerate() {
-            let mut changed = entries[2].clone();
-            change(&mut changed);
-            assert_eq!(found(&changed, good), Damage::Signature(2), "change {i}");
+        // Signed truly and still no entry.
+        let unsound: [fn(&mut Entry); 2] = [|e| answer(e).table = None, |e| answer(e).cost.nano_rho = Some(1)];
+        let charge = charged(2, entries[1].link());
+        for (entry, changes, good) in [(&entries[2], &changes, good), (&charge, &of_charges, charge.sign(&identity))] {
+            for (i, change) in changes.iter().enumerate() {
+                let mut changed = entry.clone();
+                change(&mut changed);
+                assert_eq!(found(&changed, good), Damage::Signature(2), "change {i}");
+            }
         }
         let stranger = Identity::from_seed(&[2; 32]);
         assert_eq!(found(&entries[2], entries[2].sign(&stranger)), Damage::Signature(2));
-        // Signed truly and still no entry.
-        let changes: [fn(&mut Entry); 5] = [
-            |e| frame(e).answer = None,
-            |e| frame(e).discloses = Disclosure::RoundSeeds,
-            |e| frame(e).round = None,
-            |e| answer(e).table = None,
-            |e| answer(e).cost.nano_rho = Some(1),
-        ];
-        for change in changes {
-            let mut changed = entries[2].clone();
+        for change in unsound {
+            let mut changed = charge.clone();
             change(&mut changed);
             assert_eq!(found(&changed, changed.sign(&identity)), Damage::Fields(2));
         }
         // A frame that is no answer names no round, or one; the longest names are taken.
         type Change = fn(&mut Entry);
-        let forms: [(bool, Change); 8] = [
-            (true, |e| {
-                let frame = frame(e);
-                (frame.round, frame.answer, frame.discloses) = (None, None, Disclosure::RoundSeeds);
-            }),
-            (true, |e| (frame(e).answer, frame(e).discloses) = (None, Disclosure::RoundSeeds)),
+        let forms: [(bool, Change); 9] = [
+            (true, |e| (frame(e).round, frame(e).discloses) = (None, Disclosure::RoundSeeds)),
+            (true, |e| frame(e).discloses = Disclosure::RoundSeeds),
+            (false, |e| frame(e).round = None),
             (true, |e| noted(e, Note::Sites(Hash([1; 32])))),
             (true, |e| noted(e, Note::Account(Bound::default()))),
             (true, |e| frame(e).data = "d".repeat(MAX_NAME)),
             (false, |e| frame(e).data = "d".repeat(MAX_NAME + 1)),
-            (true, |e| answer(e).kind = "k".repeat(MAX_NAME)),
-            (false, |e| answer(e).kind = "k".repeat(MAX_NAME + 1)),
+            (true, |e| {
+                *e = charged(1, e.previous);
+                answer(e).kind = "k".repeat(MAX_NAME);
+            }),
+            (false, |e| {
+                *e = charged(1, e.previous);
+                answer(e).kind = "k".repeat(MAX_NAME + 1);
+            }),
         ];
         for (i, (sound, change)) in forms.iter().enumerate() {
             let mut changed = entries[1].clone();

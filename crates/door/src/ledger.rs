@@ -9,7 +9,7 @@ mod file;
 mod look;
 
 use std::{
-    collections::BTreeSet,
+    collections::{BTreeMap, BTreeSet},
     fs::File,
     io::{self, Read},
     path::{Path, PathBuf},
@@ -103,6 +103,8 @@ pub struct Ledger {
     head: Head,
     /// Digests of the frames of this plan that left; the same bytes again get no new entry.
     sent: BTreeSet<Hash>,
+    /// Rounds whose answer this process may still send, by session: it was charged for it.
+    due: BTreeMap<Hash, (Talk, Place)>,
     /// Who signed last.
     signer: Option<PublicKey>,
     disk: Option<Disk>,
@@ -110,8 +112,6 @@ pub struct Ledger {
 
 struct Disk {
     log: Log,
-    /// An answer's entry, which is written once what it stands for is in the journal.
-    waiting: Vec<u8>,
     /// What the head on disk says.
     known: Head,
     head_path: PathBuf,
@@ -128,6 +128,7 @@ impl Ledger {
             account: Account::default(),
             head: Head::default(),
             sent: BTreeSet::new(),
+            due: BTreeMap::new(),
             signer: None,
             disk: None,
         }
@@ -222,12 +223,11 @@ impl Ledger {
             log.again(sure).map_err(io)?;
             write_head(&head_path, &self.head, &known.digests)?.put().map_err(io)?;
         }
-        self.disk =
-            Some(Disk { log, waiting: Vec::new(), known: self.head, head_path, digests: known.digests, _lock: lock });
+        self.disk = Some(Disk { log, known: self.head, head_path, digests: known.digests, _lock: lock });
         Ok(signed)
     }
 
-    /// What was given away and is promised.
+    /// What was given away.
     pub fn account(&self) -> &Account {
         &self.account
     }
@@ -346,12 +346,12 @@ impl Ledger {
         if self.account.has_begun(plan) { self.note(Note::Ended(*plan)) } else { Ok(()) }
     }
 
-    /// May this answer leave? Computes what it would give away beside what was given away before, and asks the policy about both
-    /// ([POL-1], [POL-2], [POL-4], [POL-8] to [POL-10], [LED-7]). On consent it is promised, and its frame may leave. Everything that is read is
-    /// public, or in the ledger, and under a plan without noise the table's digest: no row.
+    /// May this answer be made? Asks the policy about it and what was given away before ([POL-1], [POL-2], [POL-4], [POL-8] to [POL-10]).
+    /// On consent it is charged, on disk, before a row is visited ([LED-7]), and one frame of its round may leave. Everything that is read
+    /// is public, or in the ledger, and under a plan without noise the table's digest: no row.
     ///
     /// # Errors
-    /// [`No`].
+    /// [`No`] within; [`LedgerError`] if it cannot be charged.
     pub fn consent(
         &mut self,
         facts: &PlanFacts,
@@ -359,16 +359,25 @@ impl Ledger {
         asked: &Asked,
         (talk, place): (&Talk, Place),
         offer: Offer,
-    ) -> Result<Granted, No> {
+    ) -> Result<Result<Granted, No>, LedgerError> {
         let Offer { kind, cost, drawn } = offer;
         let table = self.data.table.filter(|_| cost.nano_rho.is_none());
         let answer = Answer { kind: kind.to_owned(), question: question_digest(&asked.query), cost, drawn, table };
-        decide(facts, policy, &mut self.account, asked, (talk, place), answer)
+        match decide(facts, policy, &self.account, asked, (talk, &place), &answer) {
+            Ok(granted) => self.charge(*talk, place, answer).map(|()| Ok(granted)),
+            Err(no) => Ok(Err(no)),
+        }
     }
 
-    /// Withdraws what was promised in this conversation, because it is set up anew ([KEX-9]).
-    pub fn take_back(&mut self, session: &Hash) {
-        self.account.take_back(session);
+    /// The head follows with the answer: until then nothing rests on the entry but the answer itself.
+    fn charge(&mut self, talk: Talk, place: Place, answer: Answer) -> Result<(), LedgerError> {
+        self.signs()?;
+        self.add(Event::Note(Note::Charged { talk, place, answer }))?;
+        if let Some(disk) = &mut self.disk {
+            disk.log.sync().map_err(|source| disk.io(source))?;
+        }
+        self.due.insert(talk.session, (talk, place));
+        Ok(())
     }
 
     /// Before this key's next entry: if there is none, what the account promises; if another one signed last, that ([LED-9]).
@@ -390,13 +399,7 @@ impl Ledger {
         }
         if let Some(disk) = &mut self.disk {
             let line = file::write(&entry, &entry.sign(&self.identity));
-            // What follows one that waits waits, too.
-            let answers = matches!(&entry.event, Event::Frame(frame) if frame.answer.is_some());
-            if answers || !disk.waiting.is_empty() {
-                disk.waiting.extend_from_slice(line.as_bytes());
-            } else {
-                disk.log.append(line.as_bytes()).map_err(|source| disk.io(source))?;
-            }
+            disk.log.append(line.as_bytes()).map_err(|source| disk.io(source))?;
         }
         self.head = Head { entries: entry.index + 1, link: entry.link() };
         self.signer = Some(entry.signer);
@@ -404,8 +407,8 @@ impl Ledger {
         Ok(())
     }
 
-    /// [LED-4]: enters a frame before it leaves. An answer leaves after [`Ledger::sync`] alone, which writes its entry; other frames may share
-    /// the next answer's way to the disk.
+    /// [LED-4]: enters a frame before it leaves. An answer is in the journal by now, and on disk here when this returns; other frames may
+    /// share the next answer's way to the disk.
     ///
     /// # Errors
     /// [`LedgerError`]; the frame must then not leave.
@@ -418,10 +421,18 @@ impl Ledger {
         let digest = suite::hash("ledger frame", &[frame]);
         if !self.sent.contains(&digest) {
             self.signs()?;
-            let due = || self.account.due(talk, round.as_ref()).map_err(|_| LedgerError::Unasked);
-            let answer = (discloses == Disclosure::MaskedWords).then(due).transpose()?;
-            let (talk, bytes, data) = (*talk, frame.len() as u64, self.data.name.clone());
-            self.add(Event::Frame(Frame { talk, round, discloses, bytes, digest, data, answer }))?;
+            let answers = discloses == Disclosure::MaskedWords;
+            if answers
+                && self.due.get(&talk.session).is_none_or(|(of, place)| (of, Some(place)) != (talk, round.as_ref()))
+            {
+                return Err(LedgerError::Unasked);
+            }
+            let (bytes, data) = (frame.len() as u64, self.data.name.clone());
+            self.add(Event::Frame(Frame { talk: *talk, round, discloses, bytes, digest, data }))?;
+            if answers {
+                self.due.remove(&talk.session);
+                self.sync()?;
+            }
             self.sent.insert(digest);
         }
         Ok(Entered(discloses))
@@ -430,40 +441,6 @@ impl Ledger {
     /// Whether this frame of the plan is entered: any other one never left.
     pub fn has_left(&self, frame: &[u8]) -> bool {
         self.sent.contains(&suite::hash("ledger frame", &[frame]))
-    }
-
-    /// The head, written and not on disk yet, where there are entries that it does not know of. The steps of [`Ledger::sync`] are taken
-    /// by themselves where other files go to the disk with it: the entries must be there before the head takes its name.
-    ///
-    /// # Errors
-    /// [`LedgerError`] where it cannot be written.
-    pub fn next_head(&self) -> Result<Option<Replacement>, LedgerError> {
-        let Some(disk) = self.disk.as_ref().filter(|disk| disk.known != self.head) else { return Ok(None) };
-        write_head(&disk.head_path, &self.head, &disk.digests).map(Some)
-    }
-
-    /// Writes the entry of an answer, whose bytes are in the journal by now, and waits until all entries are on disk; their head is still to
-    /// follow.
-    ///
-    /// # Errors
-    /// [`LedgerError`] where they may not be.
-    pub fn sync_entries(&mut self) -> Result<(), LedgerError> {
-        let Some(disk) = &mut self.disk else { return Ok(()) };
-        disk.entries()
-    }
-
-    /// What [`Ledger::next_head`] gave has its name, on disk.
-    pub fn head_is_there(&mut self) {
-        if let Some(disk) = &mut self.disk {
-            disk.known = self.head;
-        }
-    }
-
-    /// What was to be on disk with the last entries may not be there: nothing more is entered.
-    pub fn give_up(&mut self) {
-        if let Some(disk) = &mut self.disk {
-            disk.log.give_up();
-        }
     }
 
     /// Everything so far is on disk, and the head says so.
@@ -483,23 +460,22 @@ impl Disk {
         LedgerError::Io { path: self.log.path().to_owned(), source }
     }
 
-    fn entries(&mut self) -> Result<(), LedgerError> {
-        let waiting = std::mem::take(&mut self.waiting);
-        if !waiting.is_empty() {
-            self.log.append(&waiting).map_err(|source| self.io(source))?;
-        }
-        self.log.sync().map(drop).map_err(|source| self.io(source))
-    }
-
+    /// The bytes of entries and head go to the disk side by side; the head takes its name once the entries are there.
     fn sync(&mut self, head: &Head) -> Result<(), LedgerError> {
-        self.entries()?;
-        if self.known != *head {
-            let path = &self.head_path;
-            let put = write_head(path, head, &self.digests)
-                .and_then(|head| head.put().map_err(|source| LedgerError::Io { path: path.clone(), source }));
-            put.inspect_err(|_| self.log.give_up())?;
-            self.known = *head;
+        if self.known == *head {
+            return self.log.sync().map(drop).map_err(|source| self.io(source));
         }
+        let draft = write_head(&self.head_path, head, &self.digests);
+        let draft = draft.inspect_err(|_| self.log.give_up())?;
+        let (entries, head_bytes) = thread::scope(|scope| {
+            let bytes = scope.spawn(|| draft.sync());
+            (self.log.sync(), bytes.join().unwrap_or_else(|_| Err(io::ErrorKind::Other.into())))
+        });
+        entries.map_err(|source| self.io(source))?;
+        let put = head_bytes.and_then(|()| draft.take_name()?.sync());
+        put.inspect_err(|_| self.log.give_up())
+            .map_err(|source| LedgerError::Io { path: self.head_path.clone(), source })?;
+        self.known = *head;
         Ok(())
     }
 }

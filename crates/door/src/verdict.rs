@@ -191,7 +191,9 @@ pub enum No {
     )]
     Answered,
     /// The answers under the plan would spend more than its price.
-    #[error("the answers under this plan would spend more than its whole price: a second run has noise of its own")]
+    #[error(
+        "the answers under this plan would spend more than its whole price: a second run, and a round that broke off, has noise of its own"
+    )]
     Price,
     /// The policy answers no exact plan.
     #[error("the plan adds no noise, and this site's policy answers none without (exact)")]
@@ -402,16 +404,17 @@ fn is_sane(facts: &PlanFacts) -> Result<(), No> {
     }
 }
 
-/// The last check before an answer ([POL-1], [POL-2], [POL-4], [POL-8] to [POL-10], [LED-7]). On consent the answer is promised in the account, and its frame may leave.
+/// The last check before an answer ([POL-1], [POL-2], [POL-4], [POL-8] to [POL-10], [LED-7]). What comes of it is used once the answer is
+/// charged, and no sooner.
 pub(crate) fn decide(
     facts: &PlanFacts,
     policy: &Policy,
-    account: &mut Account,
+    account: &Account,
     asked: &Asked,
-    (talk, place): (&Talk, Place),
-    answer: Answer,
+    (talk, place): (&Talk, &Place),
+    answer: &Answer,
 ) -> Result<Granted, No> {
-    if account.has_answered(talk, &place) || account.promises_another(talk, &place, &answer) {
+    if account.has_answered(talk, place) {
         return Err(No::Answered);
     }
     let needs = needs(facts, policy, account, answer.table.as_ref());
@@ -435,18 +438,16 @@ pub(crate) fn decide(
         if of_account != of_policy {
             return Err(No::OtherUnit { account: of_account, policy: of_policy });
         }
-        let (spent, of_plan) = account.spent_beside(talk);
-        if of_plan.saturating_add(rho) > price {
+        if account.rho_of(&talk.plan).saturating_add(rho) > price {
             return Err(No::Price);
         }
-        check_account(cap_of(policy, account)?, spent, rho)?;
+        check_account(cap_of(policy, account)?, account.spent().nano_rho, rho)?;
     }
     let of_plan = account.questions_of(&talk.session, &answer.question);
     // The noise is that of the charge, whatever whoever asks makes of the question.
     let deviation = answer.cost.nano_rho.map(|rho| guard::deviation_of(rho, policy.unit.rows()));
     let deviation = deviation.transpose().map_err(|_| No::Price)?;
     let consent = asked.consent(&policy.floor, facts.least, of_plan)?;
-    account.promise(talk, place, answer);
     Ok(Granted::new(consent, asked.words, deviation))
 }
 

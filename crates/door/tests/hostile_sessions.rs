@@ -151,25 +151,15 @@ impl Process<'_> {
         let round = matches!(discloses, Disclosure::MaskedWords | Disclosure::RoundSeeds | Disclosure::SelfMaskShares);
         let sites = self.site.round_sites().filter(|_| round);
         let place = sites.map(|(slot, cohort)| self.run.place(slot, cohort));
-        let before = files(&self.folder).map(|file| fs::read(file).unwrap_or_default());
-        self.opened().enter(frame, discloses, (&talk, place)).expect("an answer that was promised");
-        if self.lives().is_err() {
-            self.dies_within(&before);
-            return Err(());
-        }
         if let Some(records) = self.rewrite.take() {
             self.journals.insert(talk.session, records);
             self.lives()?;
         }
-        if discloses == Disclosure::MaskedWords {
-            let head = self.opened().next_head().expect("a disk");
-            self.opened().sync_entries().expect("a disk");
-            if self.lives().is_err() {
-                self.dies_within(&before);
-                return Err(());
-            }
-            head.into_iter().for_each(|head| head.put().expect("a disk"));
-            self.opened().head_is_there();
+        let before = files(&self.folder).map(|file| fs::read(file).unwrap_or_default());
+        self.opened().enter(frame, discloses, (&talk, place)).expect("an answer that was charged");
+        if self.lives().is_err() {
+            self.dies_within(&before);
+            return Err(());
         }
         self.lives()?;
         if let Some(place) = place.filter(|_| discloses == Disclosure::MaskedWords) {
@@ -182,7 +172,7 @@ impl Process<'_> {
     }
 
     /// The policy stands before an answer, and its words are new each time.
-    fn answers(&mut self, asked: &Asked) {
+    fn answers(&mut self, asked: &Asked) -> Result<(), ()> {
         let place = self.run.place(asked.slot, &asked.cohort);
         let (talk, facts) = (self.run.talk, self.facts.clone());
         // Whoever asks says the price.
@@ -190,16 +180,29 @@ impl Process<'_> {
         self.prices.insert(asked.context, price);
         let cost = Cost { scalars: asked.words as u64, nano_rho: Some(price) };
         let offer = Offer { kind: "shifts", cost, drawn: None };
-        let said = self.opened().consent(&facts, &Policy::default(), asked, (&talk, place), offer);
+        let said = self.opened().consent(&facts, &Policy::default(), asked, (&talk, place), offer).expect("a disk");
+        // What is charged is on disk before a row is visited.
+        self.lives()?;
         let input = match said {
             Ok(granted) => {
                 // A plan with noise gives no words away that somebody else made.
-                let mut none = || vec![3; asked.words];
+                let on_disk = || {
+                    ledger::look(&self.folder, &self.run.hub.kit.site(0).identity.public())
+                        .expect("its account")
+                        .spent()
+                        .nano_rho
+                };
+                let charged = self.ledger.as_ref().expect("an open ledger").account().spent().nano_rho;
+                let mut none = || {
+                    assert_eq!(on_disk(), charged, "a row is visited before the disk knows of its charge");
+                    vec![3; asked.words]
+                };
                 granted.noisy(&vec![1.0; asked.words], Source::Elsewhere(&mut none), self.dice).expect("its own noise")
             }
             Err(no) => Input::Refuse { context: asked.context, rule: no.rule() },
         };
         self.site.handle(input, self.dice).expect("what it was asked");
+        Ok(())
     }
 
     /// Takes a frame, and does what follows until it dies.
@@ -221,7 +224,7 @@ impl Process<'_> {
                 }
                 Output::Rewrite(records) => self.rewrite = Some(records),
                 Output::Send { bytes, discloses } => self.sends(&bytes, discloses)?,
-                Output::Event(Event::Asked(asked)) => self.answers(&asked),
+                Output::Event(Event::Asked(asked)) => self.answers(&asked)?,
                 Output::Event(_) => {}
             }
         }

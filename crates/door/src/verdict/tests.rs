@@ -51,9 +51,9 @@ fn talk(plan: Hash) -> Talk {
 }
 
 fn answered(account: &mut Account, (talk, place): (Talk, Place), answer: Answer) {
+    noted(account, Note::Charged { talk, place, answer });
     let (discloses, data) = (Disclosure::MaskedWords, "rows".into());
-    let frame = Frame { talk, round: Some(place), discloses, bytes: 1, digest: SET, data, answer: Some(answer) };
-    taken(account, Event::Frame(frame));
+    taken(account, Event::Frame(Frame { talk, round: Some(place), discloses, bytes: 1, digest: SET, data }));
 }
 
 fn answer(nano_rho: Option<u64>) -> Answer {
@@ -144,11 +144,10 @@ fn pol_8_a_question_is_within_price_and_cap() {
         rounds: 1,
         sites: 5,
     };
-    let at = (&Talk { session: Hash([5; 32]), ..talk(PLAN) }, PLACE);
+    let at = (&Talk { session: Hash([5; 32]), ..talk(PLAN) }, &PLACE);
     let policy = Policy { nano_rho: Some(100), ..Policy::default() };
-    let no = |facts: &PlanFacts, rho, mut account: Account| {
-        decide(facts, &policy, &mut account, &asked, at, answer(rho)).err()
-    };
+    let no =
+        |facts: &PlanFacts, rho, account: Account| decide(facts, &policy, &account, &asked, at, &answer(rho)).err();
     assert_eq!(no(&noisy(40), Some(40), account(60)), None);
     assert_eq!(no(&noisy(40), Some(41), account(0)), Some(No::Price));
     assert_eq!(no(&noisy(40), Some(40), account(61)), Some(No::Account { left: 39, cap: 100 }));
@@ -159,16 +158,13 @@ fn pol_8_a_question_is_within_price_and_cap() {
     let other = No::OtherUnit { account: Unit::Person(5), policy: Unit::Row };
     assert_eq!(no(&noisy(40), Some(40), persons), Some(other), "whether or not a run began");
     assert_eq!(no(&exact(), None, account(0)), Some(No::Unagreed(vec![Needs::Exact])));
-    // What the plan's other conversation was promised counts.
-    let mut shared = account(60);
-    shared.promise(&Talk { session: Hash([77; 32]), ..talk(PLAN) }, PLACE, answer(Some(1)));
-    assert_eq!(no(&noisy(40), Some(40), shared), Some(No::Price));
-    // One round has one answer: what is granted for more noise cannot leave under what was promised for less, nor the other way round.
-    let mut twice = account(0);
-    let ask = |account: &mut Account, rho| decide(&noisy(40), &policy, account, &asked, at, answer(rho)).err();
-    assert_eq!(ask(&mut twice, Some(30)), None);
-    assert_eq!((ask(&mut twice, Some(1)), ask(&mut twice, Some(40))), (Some(No::Answered), Some(No::Answered)));
-    assert_eq!(ask(&mut twice, Some(30)), None);
+    // What the plan's other conversation was charged counts, and so does what was charged for this round and never left.
+    for charged in [Talk { session: Hash([77; 32]), ..*at.0 }, *at.0] {
+        let mut shared = account(0);
+        noted(&mut shared, Note::Begun { plan: PLAN, nano_rho: 40 });
+        noted(&mut shared, Note::Charged { talk: charged, place: PLACE, answer: answer(Some(1)) });
+        assert_eq!(no(&noisy(40), Some(40), shared), Some(No::Price));
+    }
     // A round is answered once, whatever the journal says.
     for (slot, again) in [(0, None), (1, Some(No::Answered)), (2, Some(No::Answered))] {
         for ended in [false, true] {
@@ -205,10 +201,10 @@ fn noi_3_an_answer_leaves_with_the_noise_that_it_was_charged_for() {
             rounds: 1,
             sites: 5,
         };
-        let at = (&Talk { session: Hash([5; 32]), ..talk(PLAN) }, PLACE);
+        let at = (&Talk { session: Hash([5; 32]), ..talk(PLAN) }, &PLACE);
         let cost = Cost { scalars: words as u64, nano_rho: Some(10) };
         let answer = Answer { cost, ..answer(Some(10)) };
-        decide(&noisy(40), &Policy::default(), &mut account(0), &asked, at, answer).expect("a question of the plan")
+        decide(&noisy(40), &Policy::default(), &account(0), &asked, at, &answer).expect("a question of the plan")
     };
     let mut dice = ChaCha20Rng::seed_from_u64(7);
     let words = 4_000;

@@ -51,18 +51,17 @@ impl Keeper {
         Ok(met.map_err(|back| back.error(roster.name_of(PartyId::Site(back.site))))?)
     }
 
-    /// Decides on a question and, where the answer is yes, lets its frame leave. The ledger is held from the look at what was
-    /// given away to the promise.
+    /// Decides on a question and, if the answer is yes, charges it. The ledger is held from the look at what was given away to the charge.
     ///
     /// # Errors
-    /// [`No`], for the operator.
+    /// [`No`] within, for the operator; [`LedgerError`] if it cannot be charged.
     pub(super) fn consent(
         &self,
         config: &ClientConfig,
         asked: &Asked,
         at: (&Talk, Place),
         offer: Offer,
-    ) -> Result<Granted, No> {
+    ) -> Result<Result<Granted, No>, LedgerError> {
         let facts = config.party.federation.facts();
         self.with(|ledger| ledger.consent(&facts, &config.site.policy, asked, at, offer))
     }

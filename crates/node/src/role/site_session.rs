@@ -413,7 +413,6 @@ impl SiteSession {
                 tracing::warn!("{} began a new run; joining it with fresh keys", self.name());
                 self.wipe()?;
                 self.site = Site::new(site_config(&self.config, self.aggregator))?;
-                self.keeper.with(|ledger| ledger.take_back(&self.session));
                 self.site.set_standing(self.keeper.standing());
                 (self.released, self.distances) = (false, None);
                 if self.aggregator == PartyId::Coordinator {

@@ -35,7 +35,7 @@ fn led_11_a_ledger_keeps_what_others_stated() {
     let all = Met::all(&first);
     for number in 1..=2 {
         let asked = Place { cohort: all, ..place(number, 9) };
-        promise(&mut ledger, asked, answer(number));
+        charge(&mut ledger, asked, answer(number));
         ledger.record(&[number as u8; 100], Disclosure::MaskedWords, Some(asked)).unwrap();
         for _ in 0..2 {
             ledger.record(&[number as u8; 50], Disclosure::SelfMaskShares, Some(asked)).unwrap();

@@ -13,13 +13,13 @@ fn fuzzy(clusters: u64, d: u64) -> Answer {
     }
 }
 
-/// Bytes of the lines of one question in which nobody is missing: masked words, then shares.
+/// Bytes of the lines of one question in which nobody is missing: charge, masked words, then shares.
 fn bytes_of_a_question(clusters: u64, d: u64) -> usize {
     let site = Site::new("size");
     let mut ledger = site.open().unwrap();
     let length = || fs::metadata(site.file()).unwrap().len() as usize;
     let (asked, before) = (place(0, 9), length());
-    promise(&mut ledger, asked, fuzzy(clusters, d));
+    charge(&mut ledger, asked, fuzzy(clusters, d));
     for (frame, what) in [
         (vec![0; 8 * (clusters * (d + 1)) as usize + 200], Disclosure::MaskedWords),
         (vec![1; 300], Disclosure::SelfMaskShares),
@@ -36,6 +36,6 @@ fn a_question_takes_few_bytes() {
     for (clusters, d) in [(3, 2), (10, 16)] {
         let bytes = bytes_of_a_question(clusters, d);
         println!("K = {clusters}, d = {d}: {bytes} bytes a question");
-        assert!(bytes < 2_000, "{bytes}");
+        assert!(bytes < 2_600, "{bytes}");
     }
 }

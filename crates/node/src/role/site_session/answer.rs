@@ -11,7 +11,7 @@ use crate::{
     question::{self, Batch, Layout, Question},
     random::system_rng,
     role::{dial::Line, hand},
-    store::{aside_from, computed},
+    store::{aside, aside_from, computed},
 };
 
 /// Bytes of masks that are computed in the time that a byte of a frame takes, whose signatures or keys are checked.
@@ -32,7 +32,7 @@ impl SiteSession {
             Err(why) => Err((why, Rule::Pol3)),
         };
         let checked = match checked {
-            Ok(checked) => self.consents(&asked, &checked).map(|granted| (checked, granted)),
+            Ok(checked) => aside(|| self.consents(&asked, &checked))?.map(|granted| (checked, granted)),
             Err((why, rule)) => Err(refusal(why, rule)),
         };
         let (Checked { question, drawn, judged, .. }, granted) = match checked {
@@ -62,11 +62,11 @@ impl SiteSession {
         Ok(None)
     }
 
-    /// What the policy and the ledger say to a question that belongs to the plan.
-    fn consents(&self, asked: &Asked, checked: &Checked) -> Result<Granted, Error> {
+    /// What the policy and the ledger say to a question that belongs to the plan. On consent the answer is charged, on disk.
+    fn consents(&self, asked: &Asked, checked: &Checked) -> Result<Result<Granted, Error>, Failure> {
         let (talk, place) = (self.talk()?, self.place(asked.slot, &asked.cohort));
         let offer = self.config.party.federation.offer(&checked.question, &checked.layout);
-        Ok(self.keeper.consent(&self.config, asked, (&talk, place), offer)?)
+        Ok(self.keeper.consent(&self.config, asked, (&talk, place), offer)?.map_err(Error::from))
     }
 
     /// [APP-2]: whether the intermediary's word is there for these sites. It is a part of the run's state, so that it stands if either
