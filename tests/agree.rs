@@ -3,8 +3,9 @@
 use veilsum_node::{
     documents::Federation,
     door::{Ask, Data, Ledger, Needs, Policy, Table, Verdict, judge},
+    refusal::refused,
 };
-use veilsum_proto::{Error, plan::Sites, suite::Hash};
+use veilsum_proto::{plan::Sites, suite::Hash};
 use veilsum_testkit::{
     cast::Cast,
     in_process::{fcm, unit_square},
@@ -34,7 +35,7 @@ fn pol_10_a_set_of_sites_is_agreed_to_once() {
     for federation in [&cast.federation, &more.federation] {
         let verdict = says(federation, &policy, &ledger);
         assert_eq!(verdict, Verdict::NeedsAgreement(vec![Needs::Set]));
-        let told = Error::from(verdict.yes().expect_err("nobody agreed")).to_string();
+        let told = refused(&verdict.yes().expect_err("nobody agreed")).to_string();
         for words in ["veilsum agree plan.toml", "sites that this account does not name yet", "[POL-10]"] {
             assert!(told.contains(words), "{told}");
         }

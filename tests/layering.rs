@@ -164,7 +164,7 @@ fn led_4_one_type_leaves_and_each_way_to_make_it_has_one_place() {
         // By the floor alone, after policy and account.
         ("asked.consent", &["crates/door/src/verdict.rs"]),
         // Words for the masks, by what was charged alone; counts and sums that the guard has not made itself.
-        ("Input::Contribute", &["crates/proto/src/site/mod.rs", "crates/door/src/granted.rs"]),
+        ("Input::Contribute", &["crates/proto/src/site/mod.rs", "crates/door/src/guard.rs"]),
         ("Source::Counts", &["crates/federation/src/answerer.rs", "crates/federation/src/question/answer.rs"]),
         ("Source::Elsewhere", &["crates/python/src/handed.rs"]),
         ("Egress::foreign", &[]),

@@ -110,7 +110,7 @@ impl Walk {
             }
         };
         if let Err(e) = self.answer(role, &question, &layout, ledger, policy) {
-            panic!("{} was refused after a yes: {e}", question.name());
+            panic!("{} was refused after a yes: {e:?}", question.name());
         }
         if self.retries > 0 && dice.one_in(3) {
             self.retries -= 1;

@@ -15,10 +15,11 @@ use veilsum_node::{
         self, Changes, Federation, Fingerprint, Offered, SitePolicy, Standing, fingerprint, load_identity, load_roster,
         policy_of, roster_fingerprint, whole_rho,
     },
-    door::{Account, Bound, Data, Ledger, Needs, Table, Verdict, cap_of, judge, ledger, needs, rho_text},
+    door::{Account, Bound, Data, Ledger, Needs, Table, Verdict, cap_of, judge, ledger, needs},
     dp::{self, Privacy},
     error::Failure,
     files::{self, quoted},
+    refusal::{self, rho_text},
 };
 use veilsum_proto::roster::PartyId;
 
@@ -230,7 +231,7 @@ fn screen(
     let privacy = Privacy::of(&federation.work, &federation.form()?);
     let mut text = to_text(federation, &cost, privacy.as_ref());
     text += &format!("\n{}\nWhy this plan waits for you\n", words::totals(&words::totals_tell(federation, &cost)));
-    asks.iter().for_each(|needs| text += &format!("  {needs}\n"));
+    asks.iter().for_each(|needs| text += &format!("  {}\n", refusal::needed(needs)));
     text += "\nWhat it costs, and what can be subtracted from what\n";
     let (spent, cap) = (account.spent(), cap_of(&site.policy, account)?);
     let lines = if federation.work.recipe.noise.is_some() {

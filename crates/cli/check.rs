@@ -25,6 +25,7 @@ use veilsum_node::{
         ledger::{digests_of, look},
     },
     error::Failure,
+    refusal,
     role::status::{self, Status},
     table::{self, Dialect, Tally},
 };
@@ -258,7 +259,7 @@ impl Check<'_> {
             return Some(());
         }
         self.report.answer = self.took("answers", verdict.yes());
-        self.report.answer.into_iter().for_each(|yes| self.pass("answers", yes));
+        self.report.answer.into_iter().for_each(|yes| self.pass("answers", refusal::agreed(&yes)));
         Some(())
     }
 

@@ -25,11 +25,12 @@ use crate::{
 use veilsum_node::{
     cost::first_centres,
     documents::{self, Federation, SitePolicy},
-    door::{DEFAULT_NANO_RHO, Gives, Unit, rho_text},
+    door::{DEFAULT_NANO_RHO, Gives, Unit},
     error::Failure,
     files,
     loopback::{self, LoopbackConfig, LoopbackRun, LoopbackSite},
     plan::{Categorical, Clusters, Judge, OutOfBox, PlanSpec},
+    refusal::{rho_text, units},
     report,
     result::RunResult,
     role::progress::Watcher,
@@ -184,7 +185,7 @@ impl Verb for DemoArgs {
         if let Gives::Noisy { unit: hides, .. } = federation.facts().gives
             && hides != own
         {
-            let what = format!("the plan hides {hides}, and --rows says that a site has {own}");
+            let what = format!("the plan hides {}, and --rows says that a site has {}", units(hides), units(own));
             return Err(Failure::usage(what, "say person=COLUMN and rows_per_person=N with --rows as the plan has it"));
         }
         let domain = work.domain()?;

@@ -20,9 +20,9 @@ use veilsum_node::{
     door::{
         Data, Entry, Event, Frame, Ledger, Note,
         ledger::{self, HEAD},
-        rho_text,
     },
     error::Failure,
+    refusal::rho_text,
     store::{Journal, Told},
 };
 

@@ -9,11 +9,11 @@ use serde_json::json;
 use veilsum_node::{
     cost::Cost,
     documents::{self, Federation, Reading, SitePolicy, policy_of, reading_of, roster_fingerprint},
-    door::rho_text,
     dp,
     error::Failure,
     forecast::Forecast,
     plan::PlanSpec,
+    refusal::rho_text,
 };
 
 use crate::{

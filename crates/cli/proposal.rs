@@ -18,6 +18,7 @@ use veilsum_node::{
     documents::{self, Federation, Offered, Pinned, PlanAnswer, RowsFrom, SitePolicy, policy_of},
     door::{Data, No, Verdict, judge, ledger},
     error::{Code, Failure},
+    refusal,
     role::standby::{Looking, Opinion},
     table,
 };
@@ -162,7 +163,7 @@ impl Judge {
 /// What the door says to a whole plan, for the coordinator and in words for this party's operator.
 fn said(verdict: Verdict) -> Opinion {
     let (answer, words) = match verdict {
-        Verdict::Yes(yes) => (PlanAnswer::Would { runs: yes.runs }, format!("Yes: {yes}")),
+        Verdict::Yes(yes) => (PlanAnswer::Would { runs: yes.runs }, format!("Yes: {}", refusal::agreed(&yes))),
         Verdict::No(No::RunBefore) => {
             let words = "This plan has been run. The next run needs a new one, which the coordinator proposes.";
             (PlanAnswer::Ran, words.to_owned())
@@ -171,7 +172,9 @@ fn said(verdict: Verdict) -> Opinion {
             let (answer, Failure { message, advice, .. }) = (PlanAnswer::refusal(&why), why.into());
             (answer, format!("No: this site does not answer this plan: {message}\n  ({advice})"))
         }
-        Verdict::NeedsAgreement(needs) => (PlanAnswer::NeedsAgreement, format!("Not yet: {}", No::Unagreed(needs))),
+        Verdict::NeedsAgreement(needs) => {
+            (PlanAnswer::NeedsAgreement, format!("Not yet: {}", refusal::why(&No::Unagreed(needs))))
+        }
     };
     Opinion { answer, words }
 }

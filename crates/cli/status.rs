@@ -16,9 +16,9 @@ use veilsum_node::{
     door::{
         Entry, Event, cap_of,
         ledger::{self, FILE},
-        rho_text,
     },
     error::Failure,
+    refusal::rho_text,
     role::{
         progress::{ago, size},
         status::{self, Peer, Phase, Status},

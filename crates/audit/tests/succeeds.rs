@@ -138,7 +138,7 @@ fn agreed(case: &Case) -> Result<(), String> {
     let terms = Terms { roster: roster.hash(), min_total_rows: 180, ..terms };
     let federation = Federation::new(roster, terms).unwrap();
     match judge(&federation.facts(), &Policy::default(), &Account::default(), None) {
-        Verdict::No(why) => Err(why.to_string()),
+        Verdict::No(why) => Err(veilsum_node::refusal::why(&why)),
         Verdict::Yes(_) | Verdict::NeedsAgreement(_) => Ok(()),
     }
 }

@@ -9,10 +9,11 @@ use veilsum_node::{
     checkup::{Finding, Outcome, Rule},
     cost::{Cost, counted},
     documents::{Federation, Reading, SitePolicy},
-    door::{Account, DEFAULT_NANO_RHO, Kind, Yes, left_text, rho_text},
+    door::{Account, DEFAULT_NANO_RHO, Kind, Yes},
     dp,
     error::{Code, Failure},
     forecast::Forecast,
+    refusal::{left_text, rho_text},
     table::Tally,
 };
 

@@ -1,5 +1,6 @@
 //! The sum under noise: the bound of every row is enforced in whole numbers, whatever the question and the row are; and the noise that is
-//! added to it, which its price alone decides. Rows lie in plain memory, and nothing is called to read one.
+//! added to it, which its price alone decides. Rows lie in plain memory, and nothing is called to read one. An answer leaves with the noise
+//! that it was charged for, or without any, as its plan has it.
 //!
 //! A row's vector is multiplied by the plan's factors, so that its norm is at most 1 by the mathematics. Each entry is then a whole
 //! number of parts of [`WHOLE`], truncated toward zero, and a row whose squares add up to more than 2^48 counts as nothing. So one
@@ -11,9 +12,10 @@ use std::{
     sync::Once,
 };
 
+use rand_core::CryptoRng;
 use rayon::prelude::*;
 use veilsum_contributions::{Change, Question, Rows};
-use veilsum_proto::{Error, Rule, fixed, noise};
+use veilsum_proto::{Error, Rule, noise, policy::Consent, site::Input};
 use zeroize::Zeroizing;
 
 /// Rows that a thread takes at a time.
@@ -114,7 +116,53 @@ impl Source<'_> {
         let mut noisy = Zeroizing::new(vec![0; factors.len()]);
         noise::add(&mut noisy, deviation, &mut noise::Stream::new(key))?;
         let sum = self.sum(factors)?;
-        Ok(noisy.iter().zip(sum).map(|(noise, sum)| noise.wrapping_add(fixed::to_ring(sum))).collect())
+        Ok(noisy.iter().zip(sum).map(|(noise, sum)| noise.wrapping_add_signed(sum)).collect())
+    }
+}
+
+/// Consent to one answer. What becomes of it is decided by what was charged, and whoever has it can neither leave the noise out nor draw
+/// less of it.
+#[derive(Debug)]
+pub struct Granted {
+    consent: Consent,
+    words: usize,
+    /// Deviation of the noise of an answer that was charged.
+    deviation: Option<u64>,
+}
+
+impl Granted {
+    pub(crate) fn new(consent: Consent, words: usize, deviation: Option<u64>) -> Granted {
+        Granted { consent, words, deviation }
+    }
+
+    /// The answer of a plan with noise: the sum is made here, and its noise is drawn here, fresh, before a row is visited ([NOI-2], [NOI-3]).
+    ///
+    /// # Errors
+    /// `Error::ApiMisuse` if the plan has no noise, or the answer another length.
+    pub fn noisy(self, factors: &[f64], source: Source<'_>, rng: &mut dyn CryptoRng) -> Result<Input<'static>, Error> {
+        let Some(deviation) = self.deviation else {
+            return Err(Error::ApiMisuse("noise in an answer of a plan without noise"));
+        };
+        let values = source.noisy(factors, deviation, &noise::Key::random(rng))?;
+        self.sealed(values)
+    }
+
+    /// The answer of an exact plan that its site's operator agreed to.
+    ///
+    /// # Errors
+    /// `Error::ApiMisuse` if the plan has noise, or the answer another length.
+    pub fn exact(self, values: Vec<u64>) -> Result<Input<'static>, Error> {
+        match self.deviation {
+            Some(_) => Err(Error::ApiMisuse("an answer without noise, of a plan with noise [NOI-3]")),
+            None => self.sealed(values),
+        }
+    }
+
+    fn sealed(self, values: Vec<u64>) -> Result<Input<'static>, Error> {
+        if values.len() == self.words {
+            return Ok(Input::Contribute { consent: self.consent, values });
+        }
+        Err(Error::ApiMisuse("an answer of another length than was asked for"))
     }
 }
 

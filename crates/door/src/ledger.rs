@@ -6,7 +6,6 @@
 
 mod error;
 mod file;
-mod look;
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -29,16 +28,15 @@ use zeroize::Zeroizing;
 
 pub use error::LedgerError;
 use file::Fault;
-pub use look::{Checked, all, check, look};
+pub use file::{Checked, all, check, look};
 
 use crate::{
     account::Account,
     entry::{Answer, Cost, Damage, Entry, Event, Frame, Head, Note, Place, Table, Talk, Totals},
-    granted::Granted,
+    guard::Granted,
     log::{self, Log},
     met::{Met, SetBack},
     policy::{Bound, Policy},
-    replace::Replacement,
     verdict::{Needs, No, PlanFacts, Verdict, Yes, decide, fits, judge, needs},
 };
 
@@ -174,7 +172,6 @@ impl Ledger {
         let mut ledger = Ledger::in_memory(identity, data);
         let log = Log::open(path.clone()).map_err(|source| LedgerError::Io { path, source })?;
         let signed = ledger.read(log, folder, lock, plan)?;
-        Replacement::remove_drafts(&folder.join(HEAD));
         Ok((ledger, signed))
     }
 
@@ -221,7 +218,7 @@ impl Ledger {
         // A process ended before the head knew of its last entries: perhaps no disk does. Nothing may rest on them before one does ([LED-4]).
         if known.head != self.head {
             log.again(sure).map_err(io)?;
-            write_head(&head_path, &self.head, &known.digests)?.put().map_err(io)?;
+            put_head(&head_path, &self.head, &known.digests, || Ok(())).map_err(io)?;
         }
         self.disk = Some(Disk { log, known: self.head, head_path, digests: known.digests, _lock: lock });
         Ok(signed)
@@ -465,14 +462,12 @@ impl Disk {
         if self.known == *head {
             return self.log.sync().map(drop).map_err(|source| self.io(source));
         }
-        let draft = write_head(&self.head_path, head, &self.digests);
-        let draft = draft.inspect_err(|_| self.log.give_up())?;
-        let (entries, head_bytes) = thread::scope(|scope| {
-            let bytes = scope.spawn(|| draft.sync());
-            (self.log.sync(), bytes.join().unwrap_or_else(|_| Err(io::ErrorKind::Other.into())))
+        let Disk { log, head_path: path, digests, .. } = self;
+        let put = thread::scope(|scope| {
+            let entries = thread::Builder::new().spawn_scoped(scope, || log.sync().map(drop))?;
+            let there = || entries.join().unwrap_or_else(|_| Err(io::Error::other("a write panicked")));
+            put_head(path, head, digests, there)
         });
-        entries.map_err(|source| self.io(source))?;
-        let put = head_bytes.and_then(|()| draft.take_name()?.sync());
         put.inspect_err(|_| self.log.give_up())
             .map_err(|source| LedgerError::Io { path: self.head_path.clone(), source })?;
         self.known = *head;
@@ -480,9 +475,9 @@ impl Disk {
     }
 }
 
-fn write_head(path: &Path, head: &Head, digests: &[u8; 32]) -> Result<Replacement, LedgerError> {
-    let draft = Replacement::write(path, file::write_head(head, digests).as_bytes());
-    draft.map_err(|source| LedgerError::Io { path: path.to_owned(), source })
+/// Writes the head, which takes its name after `before`.
+fn put_head(path: &Path, head: &Head, digests: &[u8; 32], before: impl FnOnce() -> io::Result<()>) -> io::Result<()> {
+    log::replace(path, file::write_head(head, digests).as_bytes(), before)
 }
 
 /// What the head at `path` says, if there is one.
@@ -544,8 +539,8 @@ pub fn begin(folder: &Path, digests: &[u8; 32]) -> Result<bool, LedgerError> {
     }
     // It has a head from the beginning, so that a ledger that was taken away is noticed.
     let path = folder.join(HEAD);
-    write_head(&path, &Head::default(), digests)?.put().map_err(|source| LedgerError::Io { path, source })?;
-    Ok(true)
+    let put = put_head(&path, &Head::default(), digests, || Ok(()));
+    put.map(|()| true).map_err(|source| LedgerError::Io { path, source })
 }
 
 /// How long a ledger that another process holds is waited for: who answers a proposal, or agrees to a plan, has it for moments.

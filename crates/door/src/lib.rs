@@ -9,9 +9,9 @@
 //!
 //! 1. `policy`: what a site demands;
 //! 2. `entry`, `met`, `account`: the ledger's entries in their chain, what is kept of others' ledgers, and what all of it adds up to;
-//! 3. [`guard`], `granted`: the sum under noise, its noise, and that an answer leaves with the noise that it was charged for;
+//! 3. [`guard`]: the sum under noise, its noise, and that an answer leaves with the noise that it was charged for;
 //! 4. `verdict`: what a site says to a plan;
-//! 5. `replace`, `log`: files that are replaced whole, and files that grow;
+//! 5. `log`: a file that grows, and one that is replaced whole;
 //! 6. [`ledger`]: the account on disk, through which every frame leaves.
 //!
 //! # In short
@@ -20,25 +20,22 @@
 
 mod account;
 mod entry;
-mod granted;
 pub mod guard;
 pub mod ledger;
 mod log;
 mod met;
 mod policy;
-mod replace;
 mod verdict;
 
 pub use account::{Account, Kind, Spent};
 pub use entry::{
     Answer, Chain, Cost, Damage, Entry, Event, FORM, Frame, Head, MAX_NAME, Note, Place, Stated, Table, Talk, Totals,
 };
-pub use granted::Granted;
+pub use guard::Granted;
 pub use ledger::{Data, Entered, Ledger, LedgerError, Offer, question_digest};
-pub use log::{Fresh, Log, Old, lock, make_private_folder};
+pub use log::{Log, lock, make_private_folder, private, sync_folder_of};
 pub use met::{Met, SetBack};
-pub use policy::{Ask, Bound, DEFAULT_MAX_ROWS, DEFAULT_NANO_RHO, Exact, HONEST, Policy, Unit, left_text, rho_text};
-pub use replace::{Access, Folder, Replacement, may_pass, sync_folder};
+pub use policy::{Ask, Bound, DEFAULT_MAX_ROWS, DEFAULT_NANO_RHO, Exact, HONEST, Policy, Unit};
 pub use verdict::{Gives, Needs, No, PlanFacts, Verdict, Yes, cap_of, judge, name_of, needs};
 
 #[cfg(test)]

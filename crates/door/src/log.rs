@@ -7,8 +7,6 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use crate::replace::sync_folder;
-
 /// An open log.
 pub struct Log {
     path: PathBuf,
@@ -30,11 +28,21 @@ impl Log {
     pub fn open(path: PathBuf) -> io::Result<Log> {
         let new = !path.exists();
         let file = private().truncate(false).open(&path)?;
-        if let (true, Some(folder)) = (new, path.parent()) {
+        if new {
             // Its name lasts before anything says that it is there.
-            sync_folder(folder)?;
+            sync_folder_of(&path)?;
         }
         Ok(Log { path, file, good: 0, dirty: false, broken: false })
+    }
+
+    /// The same of a file that stands there now, and has `good` bytes of whole entries; the one before is given back.
+    ///
+    /// # Errors
+    /// What the system says.
+    pub fn exchange(&mut self, file: File, good: u64) -> io::Result<File> {
+        let old = std::mem::replace(&mut self.file, file);
+        (self.good, self.dirty, self.broken) = (good, false, false);
+        self.file.seek(SeekFrom::Start(good)).map(|_| old)
     }
 
     /// Where it is.
@@ -117,124 +125,30 @@ impl Log {
     pub fn give_up(&mut self) {
         (self.broken, self.dirty) = (true, true);
     }
-
-    /// Replaces everything by `bytes`, durably: the new file is complete on disk before it takes the old one's name, and has it on
-    /// disk before the old bytes are overwritten.
-    ///
-    /// # Errors
-    /// What the system says.
-    pub fn replace(&mut self, bytes: &[u8], wiped: u64) -> io::Result<()> {
-        let fresh = self.fresh(bytes)?;
-        fresh.sync()?;
-        let old = self.take(fresh, wiped)?;
-        self.sync_folder()?;
-        old.wipe()
-    }
-
-    fn fresh_path(&self) -> PathBuf {
-        self.path.with_added_extension("new")
-    }
-
-    /// Writes what is to replace everything, under another name. It is on disk after [`Fresh::sync`] and [`Log::sync_folder`].
-    ///
-    /// # Errors
-    /// What the system says.
-    pub fn fresh(&self, bytes: &[u8]) -> io::Result<Fresh> {
-        let mut file = private().truncate(true).open(self.fresh_path())?;
-        file.write_all(bytes)?;
-        Ok(Fresh { file, length: bytes.len() as u64 })
-    }
-
-    /// What an earlier process wrote to replace everything, where it did not come to take the name.
-    ///
-    /// # Errors
-    /// What the system says.
-    pub fn left_over(&self) -> io::Result<Option<Fresh>> {
-        match private().create(false).open(self.fresh_path()) {
-            Ok(file) => Ok(Some(Fresh { length: file.metadata()?.len(), file })),
-            Err(e) if e.kind() == io::ErrorKind::NotFound => Ok(None),
-            Err(e) => Err(e),
-        }
-    }
-
-    /// Gives what is on disk under another name the log's own. The name is on disk after [`Log::sync_folder`]. The old file is given
-    /// back, of which at most `wiped` bytes are to be overwritten.
-    ///
-    /// # Errors
-    /// What the system says.
-    pub fn take(&mut self, fresh: Fresh, wiped: u64) -> io::Result<Old> {
-        fs::rename(self.fresh_path(), &self.path)?;
-        let file = std::mem::replace(&mut self.file, fresh.file);
-        (self.good, self.dirty, self.broken) = (fresh.length, false, false);
-        self.file.seek(SeekFrom::Start(self.good))?;
-        Ok(Old { file, wiped })
-    }
-
-    /// Removes what an earlier process wrote to replace everything, and overwrites it, unless it is the log itself: some file systems
-    /// may have one file under both names after a loss of power.
-    ///
-    /// # Errors
-    /// What the system says.
-    pub fn drop_left_over(&self, left: Fresh, wiped: u64) -> io::Result<()> {
-        if !is_same(&self.file, &left.file)? {
-            Old { file: left.file, wiped }.wipe()?;
-        }
-        fs::remove_file(self.fresh_path())
-    }
-
-    /// Waits until the names in its folder are on disk.
-    ///
-    /// # Errors
-    /// What the system says.
-    pub fn sync_folder(&self) -> io::Result<()> {
-        self.path.parent().map_or(Ok(()), sync_folder)
-    }
 }
 
-fn is_same(one: &File, other: &File) -> io::Result<bool> {
-    use std::os::unix::fs::MetadataExt;
-    let (one, other) = (one.metadata()?, other.metadata()?);
-    Ok((one.dev(), one.ino()) == (other.dev(), other.ino()))
+/// Makes the name of this file last through a power cut.
+///
+/// # Errors
+/// What the system says.
+pub fn sync_folder_of(path: &Path) -> io::Result<()> {
+    let folder = path.parent().filter(|parent| *parent != Path::new("")).unwrap_or(Path::new("."));
+    File::open(folder)?.sync_all()
 }
 
-/// What is to replace a log.
-pub struct Fresh {
-    file: File,
-    length: u64,
-}
-
-impl Fresh {
-    /// To be read from its beginning, once.
-    pub fn file(&self) -> &File {
-        &self.file
-    }
-
-    /// Waits until its bytes are on disk.
-    ///
-    /// # Errors
-    /// What the system says.
-    pub fn sync(&self) -> io::Result<()> {
-        self.file.sync_all()
-    }
-}
-
-/// A file that has no name any more.
-pub struct Old {
-    file: File,
-    wiped: u64,
-}
-
-impl Old {
-    /// Overwrites its bytes, and waits until that is on disk; on a disk that copies on write they may live on.
-    ///
-    /// # Errors
-    /// What the system says.
-    pub fn wipe(mut self) -> io::Result<()> {
-        let length = self.file.metadata()?.len().min(self.wiped);
-        self.file.seek(SeekFrom::Start(0))?;
-        io::copy(&mut io::repeat(0).take(length), &mut self.file)?;
-        self.file.sync_data()
-    }
+/// Replaces the file at `path` by these bytes, in mode 0600, durably: they are on disk under another name, and `before` has come to its end,
+/// before it takes this one. For whoever holds the lock of all that write it.
+///
+/// # Errors
+/// What the system says, and that of `before`.
+pub(crate) fn replace(path: &Path, bytes: &[u8], before: impl FnOnce() -> io::Result<()>) -> io::Result<()> {
+    let draft = path.with_added_extension("new");
+    let mut file = private().truncate(true).open(&draft)?;
+    file.write_all(bytes)?;
+    file.sync_all()?;
+    before()?;
+    fs::rename(&draft, path)?;
+    sync_folder_of(path)
 }
 
 /// Takes the lock at `path`, for as long as the file that is returned stays open, and writes into it who has it; or what another
@@ -274,7 +188,7 @@ pub fn make_private_folder(folder: &Path) -> io::Result<()> {
 }
 
 /// A file that is made in mode 0600, to be read and written.
-fn private() -> OpenOptions {
+pub fn private() -> OpenOptions {
     let mut options = OpenOptions::new();
     options.read(true).write(true).create(true);
     std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
@@ -316,10 +230,11 @@ mod tests {
         log.add(b"one").unwrap();
         log.give_up();
         assert!(log.append(b"two").is_err() && log.sync().is_err() && log.sync().is_err());
-        log.replace(b"new", 1 << 20).unwrap();
+        let new = folder.0.join("new");
+        fs::write(&new, b"new").unwrap();
+        log.exchange(private().open(&new).unwrap(), 3).unwrap();
         log.add(b"er").unwrap();
-        assert_eq!(fs::read(log.path()).unwrap(), b"newer");
-        assert_eq!(fs::read_dir(&folder.0).unwrap().count(), 1);
+        assert_eq!(fs::read(new).unwrap(), b"newer");
     }
 
     /// An entry that could not be written is no reason to say later that everything is on disk.

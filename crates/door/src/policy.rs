@@ -1,6 +1,4 @@
-//! What a site demands whatever a plan says (`site.toml`), and how rho is written for people.
-
-use std::fmt;
+//! What a site demands whatever a plan says (`site.toml`), and what an account promises.
 
 use serde::{Deserialize, Serialize};
 use veilsum_proto::{plan::Sites, policy::Floor};
@@ -46,16 +44,6 @@ impl Unit {
         match self {
             Unit::Row => 1,
             Unit::Person(rows) => rows.max(1),
-        }
-    }
-}
-
-impl fmt::Display for Unit {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Unit::Row => f.write_str("rows"),
-            Unit::Person(1) => f.write_str("persons of at most 1 row"),
-            Unit::Person(rows) => write!(f, "persons of at most {rows} rows"),
         }
     }
 }
@@ -147,30 +135,5 @@ impl Policy {
     /// The cap where no account is at hand.
     pub fn usual_cap(&self) -> u64 {
         self.nano_rho.unwrap_or(DEFAULT_NANO_RHO)
-    }
-}
-
-/// rho as a person reads it, from 10^-9 of it: four digits after the point, rounded up.
-pub fn rho_text(nano_rho: u64) -> String {
-    let parts = nano_rho.div_ceil(100_000);
-    let text = format!("{}.{:04}", parts / 10_000, parts % 10_000);
-    text.trim_end_matches('0').trim_end_matches('.').to_owned()
-}
-
-/// What is left of an account, likewise, but rounded down: nobody is told of more than there is.
-pub fn left_text(nano_rho: u64) -> String {
-    rho_text(nano_rho - nano_rho % 100_000)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn rho_is_read_by_people() {
-        let shown = [0, 1, 250_000_000, 1_000_000_000, 333_333_333, 12_500_000_000].map(rho_text);
-        assert_eq!(shown, ["0", "0.0001", "0.25", "1", "0.3334", "12.5"]);
-        // What is spent and what is left are never more together than there is.
-        assert_eq!([666_666_667, 99_999, 750_000_000].map(left_text), ["0.6666", "0", "0.75"]);
     }
 }

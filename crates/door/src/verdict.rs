@@ -1,11 +1,9 @@
 //! What a site's door says: to a whole plan, by one function for the answer to a proposal, for the checks that an operator runs, and for the
 //! start of a run ([PRO-2], [POL-8] to [POL-10]); and to one question of it. It reads the plan's facts, policy and account, and no row.
 
-use std::fmt;
-
 use serde::Serialize;
 use veilsum_proto::{
-    Error, Rule,
+    Rule,
     plan::{Sites, check_threshold},
     policy::{Asked, Below},
     suite::{self, Hash},
@@ -14,9 +12,8 @@ use veilsum_proto::{
 use crate::{
     account::{Account, Kind},
     entry::{Answer, Place, Table, Talk},
-    granted::Granted,
-    guard,
-    policy::{Ask, Exact, HONEST, Policy, Unit, left_text, rho_text},
+    guard::{self, Granted},
+    policy::{Ask, Exact, Policy, Unit},
 };
 
 /// What the door knows of a plan: numbers and hashes.
@@ -116,123 +113,65 @@ impl Verdict {
 }
 
 /// What an operator has to agree to ([POL-9], [POL-10]).
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, thiserror::Error)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Needs {
     /// Exact totals.
-    #[error("its totals are exact, and no bound holds for the rows behind them")]
     Exact,
     /// Exact totals after others with noise.
-    #[error("this account promised something under noise, and exact totals end that promise for good")]
     EndsPromise,
     /// A set of sites that the account does not name.
-    #[error("its totals cover sites that this account does not name yet")]
     Set,
     /// Totals over whichever sites are left, at a site that says `same`.
-    #[error("its totals cover whichever sites are left (sites = \"any\"), and site.toml says sites = \"same\"")]
     AnySites,
     /// The policy asks for every plan.
-    #[error("site.toml asks for every plan (ask = \"always\")")]
     Always,
 }
 
-/// Why a site does not answer. Prices are in 10^-9 of rho; the messages say what the fields are.
+/// Why a site does not answer: a code. What it says to people is said elsewhere. Prices are in 10^-9 of rho.
 #[allow(missing_docs)]
-#[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
+#[derive(Clone, PartialEq, Eq, Debug)]
 pub enum No {
     /// Fewer sites or more questions than its floor allows.
-    #[error(transparent)]
-    Below(#[from] Below),
+    Below(Below),
     /// The plan's threshold does not withstand so many that collude.
-    #[error("a threshold of {threshold} among {sites} sites is unsafe against {colluders} that collude (colluders)")]
     Threshold { sites: usize, threshold: usize, colluders: usize },
     /// The method is not on the site's list.
-    #[error("the plan's method is not on this site's list (methods)")]
     Method,
     /// A column is not, by its number in the plan, from 1.
-    #[error("column {0} of the plan is not on this site's list (columns)")]
     Column(usize),
     /// The noise hides persons, and the site knows none.
-    #[error(
-        "the plan hides persons, and this site does not say which rows are of one person (person under [rows] in site.toml)"
-    )]
     NoPersons,
     /// The noise hides another unit than the site's.
-    #[error("the plan hides {plan}, and this site has {own} (rows_per_person in site.toml)")]
     Unit { plan: Unit, own: Unit },
     /// The account is for another unit since its first run.
-    #[error("this account is of {account} since its first run, and site.toml says {policy} (person, rows_per_person)")]
     OtherUnit { account: Unit, policy: Unit },
     /// The plan has room for fewer rows than the site may hold.
-    #[error("the plan allows a site {plan} rows, and this site may hold {own} (max_rows)")]
     Room { plan: u64, own: u64 },
     /// More would be spent than is left of the cap.
-    #[error(
-        "it may spend more than the {} of {} in rho that are left for the life of this account: {}",
-        rho_text(*left),
-        rho_text(*cap),
-        fits_in(*left)
-    )]
     Account { left: u64, cap: u64 },
     /// The policy would raise the account's cap.
-    #[error(
-        "site.toml says rho = {}, and the account's cap is rho = {}: site.toml lowers it alone, and its operator raises it (veilsum agree --cap {})",
-        each(*policy),
-        each(*cap),
-        each(*policy)
-    )]
     AboveCap { policy: u64, cap: u64 },
     /// The plan was run before.
-    #[error("this plan was answered before, and a second run has noise of its own: agree on a new plan")]
     RunBefore,
     /// An answer left in this round, or a later one.
-    #[error(
-        "this round was answered before, and the journal does not have the answer: it was set back, or taken from elsewhere"
-    )]
     Answered,
     /// The answers under the plan would spend more than its price.
-    #[error(
-        "the answers under this plan would spend more than its whole price: a second run, and a round that broke off, has noise of its own"
-    )]
     Price,
     /// The policy answers no exact plan.
-    #[error("the plan adds no noise, and this site's policy answers none without (exact)")]
     Exact,
     /// Exact totals over whichever sites are left.
-    #[error("exact totals cover all sites of the roster, and this plan's cover whichever are left (sites = \"any\")")]
     ExactAny,
     /// Noise after exact totals.
-    #[error("this account is exact for good: noise hides nothing of rows whose exact totals were given")]
     AfterExact,
     /// More clusters than a twentieth of the rows.
-    #[error("the plan has more clusters than a twentieth of the rows that it is sure of (min_total_rows)")]
     Clusters,
     /// A fuzzifier below 1.1.
-    #[error("the plan's fuzzifier is below 1.1")]
     Fuzzifier,
     /// The plan names its first centres.
-    #[error("the plan names its first centres itself")]
     NamesCentres,
     /// The operator has yet to agree.
-    #[error("this plan waits for your agreement (veilsum agree plan.toml): {}", listed(.0))]
     Unagreed(Vec<Needs>),
-}
-
-/// The largest plan for which so much is left, as its maker says its rho.
-fn fits_in(left: u64) -> String {
-    match left / HONEST as u64 {
-        0 => "no plan with noise fits any more".to_owned(),
-        rho => format!("a plan of rho {} fits", rho_text(rho)),
-    }
-}
-
-/// A cap as an operator writes it: for each of the sites that keep it together.
-fn each(cap: u64) -> String {
-    rho_text(cap / HONEST as u64)
-}
-
-fn listed(needs: &[Needs]) -> String {
-    needs.iter().map(Needs::to_string).collect::<Vec<_>>().join("; ")
 }
 
 impl No {
@@ -253,12 +192,6 @@ impl No {
     }
 }
 
-impl From<No> for Error {
-    fn from(no: No) -> Error {
-        Error::Refused { what: no.to_string(), rule: no.rule() }
-    }
-}
-
 /// A yes to a whole plan.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize)]
 pub struct Yes {
@@ -268,21 +201,6 @@ pub struct Yes {
     pub left: u64,
     /// How often a plan like it would be answered after it; `None` without noise, which needs an agreement each time.
     pub runs: Option<u32>,
-}
-
-impl fmt::Display for Yes {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Some((rho, runs)) = self.nano_rho.zip(self.runs) else {
-            return f.write_str("this site answers the whole plan, to whose exact totals its operator agreed.");
-        };
-        let (rho, left) = (rho_text(rho), left_text(self.left));
-        write!(f, "this site answers the whole plan. It spends rho {rho} at most, and leaves {left} in the account. ")?;
-        match runs {
-            0 => write!(f, "No further plan like it fits."),
-            1 => write!(f, "1 more plan like it fits."),
-            more => write!(f, "{more} more plans like it fit."),
-        }
-    }
 }
 
 /// Whether this site answers the whole plan, or the rest of a run that has begun and not ended. Runs that have begun count at their whole
@@ -318,10 +236,10 @@ pub(crate) fn fits(facts: &PlanFacts, policy: &Policy, account: &Account) -> Res
     let before = account.rho_of(&facts.plan);
     is_not_over(facts, account)?;
     let (floor, sites) = (&policy.floor, facts.sites);
-    floor.check_size(facts.least, sites)?;
+    floor.check_size(facts.least, sites).map_err(No::Below)?;
     let (threshold, colluders) = (facts.threshold, facts.colluders.max(floor.colluders.into()));
     check_threshold(sites, threshold, colluders).map_err(|_| No::Threshold { sites, threshold, colluders })?;
-    floor.check_questions(facts.questions.into())?;
+    floor.check_questions(facts.questions.into()).map_err(No::Below)?;
     check_plan(facts, policy, account)?;
     let committed = account.committed(Some(&facts.plan));
     let Some(price) = facts.gives.price() else {
@@ -447,7 +365,7 @@ pub(crate) fn decide(
     // The noise is that of the charge, whatever whoever asks makes of the question.
     let deviation = answer.cost.nano_rho.map(|rho| guard::deviation_of(rho, policy.unit.rows()));
     let deviation = deviation.transpose().map_err(|_| No::Price)?;
-    let consent = asked.consent(&policy.floor, facts.least, of_plan)?;
+    let consent = asked.consent(&policy.floor, facts.least, of_plan).map_err(No::Below)?;
     Ok(Granted::new(consent, asked.words, deviation))
 }
 

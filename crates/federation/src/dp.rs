@@ -13,12 +13,12 @@ use veilsum_cluster::{
 };
 
 pub use veilsum_door::DEFAULT_NANO_RHO;
-use veilsum_door::rho_text;
 
 use crate::{
     error::Failure,
     plan::PlanSpec,
     question::{Layout, Question, SumBounds},
+    refusal::rho_text,
 };
 
 /// The promise of a run and what it does to the result.

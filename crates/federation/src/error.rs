@@ -1,6 +1,8 @@
 //! Exit codes and the error that carries one: what happened, whose fault it is, what to do next.
 
-use veilsum_door::{LedgerError, No};
+use std::io;
+
+use veilsum_door::LedgerError;
 use veilsum_proto::Rule;
 
 /// Exit codes of every command. `veilsum --help` and the book list them; tests hold them.
@@ -158,9 +160,27 @@ impl From<veilsum_proto::Error> for Failure {
     }
 }
 
+/// Whether the system may let the same be done later, without anybody who changes a document, a name or a permission: the disk is full,
+/// fails, or is mounted for reading alone.
+pub fn may_pass(error: &io::Error) -> bool {
+    use io::ErrorKind as K;
+    !matches!(
+        error.kind(),
+        K::NotFound
+            | K::PermissionDenied
+            | K::AlreadyExists
+            | K::NotADirectory
+            | K::IsADirectory
+            | K::InvalidInput
+            | K::InvalidData
+            | K::InvalidFilename
+            | K::Unsupported
+    )
+}
+
 impl From<LedgerError> for Failure {
     fn from(e: LedgerError) -> Self {
-        let passes = matches!(&e, LedgerError::Io { source, .. } if veilsum_door::may_pass(source));
+        let passes = matches!(&e, LedgerError::Io { source, .. } if may_pass(source));
         let next = match e {
             LedgerError::Io { .. } => "check free space and permissions of the folder (--state)",
             LedgerError::Missing(_) => {
@@ -196,35 +216,6 @@ impl From<LedgerError> for Failure {
             LedgerError::Unasked | LedgerError::Unwritable => return Failure::defect(e),
         };
         if passes { Failure::storage(e, next) } else { Failure::input(e, next) }
-    }
-}
-
-impl From<No> for Failure {
-    fn from(no: No) -> Self {
-        let advice = match &no {
-            No::AfterExact => {
-                "nothing gives these rows a promise again; for other people's rows join from another folder (`veilsum join`)"
-            }
-            No::RunBefore => {
-                "wait for the coordinator's next plan: each run has a plan of its own, which comes by itself"
-            }
-            No::AboveCap { .. } => "lower rho in site.toml, or raise the cap as its error says",
-            No::NoPersons => {
-                "say which column names the person (person under [rows] in site.toml), or ask for a plan that hides rows"
-            }
-            No::Unit { .. } => "ask the coordinator for a plan that hides what this site's site.toml says",
-            No::OtherUnit { .. } => {
-                "put person and rows_per_person in site.toml back: an account keeps its unit for good"
-            }
-            No::Exact => "ask for a plan with noise; `exact` in site.toml lets you agree to others, one by one",
-            No::ExactAny => "ask for the same plan with sites = \"same\", or for one with noise",
-            No::Clusters | No::Fuzzifier | No::NamesCentres => {
-                "ask the coordinator for another plan: nobody can agree to this one, as its totals could be single rows"
-            }
-            // What its rule says.
-            _ => return veilsum_proto::Error::from(no).into(),
-        };
-        Failure { advice: advice.into(), ..veilsum_proto::Error::from(no).into() }
     }
 }
 

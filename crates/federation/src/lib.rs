@@ -3,7 +3,7 @@
 //!
 //! Read it in this order:
 //!
-//! 1. [`error`]: what went wrong, whose fault it is, what to do next;
+//! 1. [`error`], [`refusal`]: what went wrong, whose fault it is, what to do next; what the door's codes say;
 //! 2. [`answerer`], [`question`], [`columns`], [`plan`], [`app_messages`]: who knows a site's rows, a question with the form of its answer, what a federation
 //!    computes on which columns, and the application's own messages;
 //! 3. [`dp`] and [`agreed`]: what noise promises, and the proof from the documents alone that no sum overflows;
@@ -36,6 +36,7 @@ pub mod near;
 pub mod oracle;
 pub mod plan;
 pub mod question;
+pub mod refusal;
 pub mod replay;
 pub mod result;
 pub mod signed;

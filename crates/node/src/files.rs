@@ -9,11 +9,12 @@ use std::{
     path::{Path, PathBuf},
 };
 
-pub use veilsum_door::may_pass;
-use veilsum_door::{Access, Folder, Replacement};
+use tempfile::NamedTempFile;
+use veilsum_door::sync_folder_of;
 use zeroize::Zeroizing;
 
 use crate::error::Failure;
+pub use crate::error::may_pass;
 
 /// What to do with a file that is there already.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -67,12 +68,12 @@ pub fn unwritten(error: &io::Error, what: impl std::fmt::Display, next: &str) ->
 
 /// Writes a secret: from its first moment on, only its owner can read the file (mode 0600).
 pub fn write_private(path: impl AsRef<Path>, bytes: &[u8], existing: Existing) -> Result<(), FileError> {
-    write(path.as_ref(), bytes, existing, Access::Private)
+    write(path.as_ref(), bytes, existing, PRIVATE)
 }
 
 /// Writes a file for everybody whom the umask lets read, in place of an older one, whose permissions it keeps.
 pub fn write_atomic(path: impl AsRef<Path>, bytes: &[u8]) -> Result<(), FileError> {
-    write(path.as_ref(), bytes, Existing::Replace, Access::Public)
+    write(path.as_ref(), bytes, Existing::Replace, PUBLIC)
 }
 
 /// Reads a file of at most `max_bytes`.
@@ -152,38 +153,46 @@ pub fn quoted(path: &Path) -> String {
 
 // ---- Writing --------------------------------------------------------------------------------------------------------
 
-fn write(path: &Path, bytes: &[u8], existing: Existing, access: Access) -> Result<(), FileError> {
-    let exists = || FileError::Exists(path.to_owned());
-    // Looked up first only to spare the work; what decides is the link below.
+/// Who may read a new file: its owner alone, or everybody whom the umask lets.
+const PRIVATE: u32 = 0o600;
+const PUBLIC: u32 = 0o666;
+
+/// A new file that is to become that at `target`, in the same folder; it is removed unless it takes that name.
+fn draft(target: &Path, mode: u32) -> io::Result<NamedTempFile> {
+    let unnamed = || io::Error::new(io::ErrorKind::InvalidFilename, "it does not name a file");
+    let name = target.file_name().ok_or_else(unnamed)?.to_string_lossy();
+    let folder = target.parent().filter(|folder| *folder != Path::new("")).unwrap_or(Path::new("."));
+    let permissions = std::os::unix::fs::PermissionsExt::from_mode(mode);
+    tempfile::Builder::new().prefix(&format!(".{name}.")).suffix(".new").permissions(permissions).tempfile_in(folder)
+}
+
+fn write(path: &Path, bytes: &[u8], existing: Existing, mode: u32) -> Result<(), FileError> {
+    // Looked up first only to spare the work.
     if existing == Existing::Refuse && fs::symlink_metadata(path).is_ok() {
-        return Err(exists());
+        return Err(FileError::Exists(path.to_owned()));
     }
-    if access == Access::Public && is_already(path, bytes) {
+    if mode == PUBLIC && is_already(path, bytes) {
         // A process that ended between the last two steps may have left the name in memory alone.
-        return Folder::of(path).sync().map_err(failed(path));
+        return sync_folder_of(path).map_err(failed(path));
     }
-    let mut draft = Replacement::create(path, access).map_err(failed(path))?;
-    if access == Access::Public
+    let mut draft = draft(path, mode).map_err(failed(path))?;
+    if mode == PUBLIC
         && let Ok(old) = fs::symlink_metadata(path)
         && old.is_file()
     {
         // Somebody may have closed the older file to others: the new one must not open it again.
-        draft.file().set_permissions(old.permissions()).map_err(failed(path))?;
+        draft.as_file().set_permissions(old.permissions()).map_err(failed(path))?;
     }
-    draft.file().write_all(bytes).and_then(|()| draft.sync()).map_err(failed(path))?;
-    match existing {
-        Existing::Replace => draft.take_name().map_err(failed(path))?,
-        // A hard link, unlike a rename, fails where the name is taken, even if that happened just now.
-        Existing::Refuse => match fs::hard_link(draft.path(), path) {
-            Ok(()) => Folder::of(path),
-            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => return Err(exists()),
-            // A file system without hard links: look again, then rename, with an instant between the two.
-            Err(_) if fs::symlink_metadata(path).is_ok() => return Err(exists()),
-            Err(_) => draft.take_name().map_err(failed(path))?,
-        },
-    }
-    .sync()
-    .map_err(failed(path))
+    draft.write_all(bytes).and_then(|()| draft.as_file().sync_all()).map_err(failed(path))?;
+    let put = match existing {
+        Existing::Replace => draft.persist(path),
+        Existing::Refuse => draft.persist_noclobber(path),
+    };
+    put.map_err(|e| match (existing, e.error.kind()) {
+        (Existing::Refuse, io::ErrorKind::AlreadyExists) => FileError::Exists(path.to_owned()),
+        _ => failed(path)(e.error),
+    })?;
+    sync_folder_of(path).map_err(failed(path))
 }
 
 /// Whether just these bytes are there: then nothing has to be written, for which there may be no space.
@@ -201,8 +210,7 @@ fn failed(path: &Path) -> impl Fn(io::Error) -> FileError {
 /// then, and where it never becomes so, what was there stays as it was.
 pub struct Growing {
     target: PathBuf,
-    draft: Replacement,
-    ahead: io::BufWriter<File>,
+    ahead: io::BufWriter<NamedTempFile>,
 }
 
 impl Growing {
@@ -212,17 +220,23 @@ impl Growing {
     /// A [`FileError`] where its folder cannot be written to.
     pub fn create(path: impl AsRef<Path>) -> Result<Growing, FileError> {
         let target = path.as_ref().to_owned();
-        let mut draft = Replacement::create(&target, Access::Private).map_err(failed(&target))?;
-        let file = draft.file().try_clone().map_err(failed(&target))?;
-        Ok(Growing { target, draft, ahead: io::BufWriter::new(file) })
+        let ahead = io::BufWriter::new(draft(&target, PRIVATE).map_err(failed(&target))?);
+        Ok(Growing { target, ahead })
     }
 
     /// It is whole.
     ///
     /// # Errors
     /// A [`FileError`] where it cannot be brought to the disk.
-    pub fn finish(mut self) -> Result<(), FileError> {
-        self.ahead.flush().and_then(|()| self.draft.put()).map_err(failed(&self.target))
+    pub fn finish(self) -> Result<(), FileError> {
+        let Growing { target, ahead } = self;
+        let put = || {
+            let draft = ahead.into_inner().map_err(io::IntoInnerError::into_error)?;
+            draft.as_file().sync_all()?;
+            draft.persist(&target)?;
+            sync_folder_of(&target)
+        };
+        put().map_err(failed(&target))
     }
 }
 

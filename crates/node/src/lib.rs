@@ -54,5 +54,5 @@ pub mod table;
 pub use veilsum_door as door;
 pub use veilsum_federation::{
     agreed, answerer, app_messages, columns, cost, description, dp, error, errors, facts, forecast, method_session,
-    model, oracle, plan, question, replay, result, signed, traffic,
+    model, oracle, plan, question, refusal, replay, result, signed, traffic,
 };

@@ -16,7 +16,7 @@ use ctr::{
 use rand_core::{CryptoRng, Rng, TryCryptoRng, TryRng};
 use zeroize::Zeroizing;
 
-use crate::{error::Error, fixed, rule::Rule, suite::Secret};
+use crate::{error::Error, rule::Rule, suite::Secret};
 
 /// The largest standard deviation in steps: its square, and the squares of all likely draws, stay far below 2^128.
 pub const MAX_SIGMA: u64 = 1 << 40;
@@ -27,7 +27,7 @@ pub const MAX_SIGMA: u64 = 1 << 40;
 /// `Error::Invalid` where `sigma` is 0 or above [`MAX_SIGMA`].
 pub fn add(words: &mut [u64], sigma: u64, rng: &mut impl Rng) -> Result<(), Error> {
     for word in words {
-        *word = word.wrapping_add(fixed::to_ring(gaussian(sigma, rng)?));
+        *word = word.wrapping_add_signed(gaussian(sigma, rng)?);
     }
     Ok(())
 }
@@ -270,7 +270,7 @@ mod tests {
         let drawn: Vec<i64> = (0..3).map(|_| gaussian(9, &mut rng).unwrap()).collect();
         let plain = [-1i64, 0, 5];
         for ((word, noise), plain) in words.iter().zip(drawn).zip(plain) {
-            assert_eq!(fixed::from_ring(*word), plain + noise);
+            assert_eq!(*word as i64, plain + noise);
         }
     }
 }

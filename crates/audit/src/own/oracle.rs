@@ -11,6 +11,7 @@ use veilsum_node::{
     facts::set_of,
     loopback::{fresh, roster_of},
     plan::{OutOfBox, PlanSpec, Recipe},
+    refusal,
 };
 use veilsum_proto::plan::Terms;
 
@@ -30,7 +31,7 @@ pub(super) type Says<'a> = &'a dyn Fn(&Federation, &Policy, &Prepared, &Account)
 fn says(federation: &Federation, policy: &Policy, _: &Prepared, account: &Account) -> String {
     match judge(&federation.facts(), policy, account, None).yes() {
         Ok(yes) => format!("{:?} {} {:?}", yes.nano_rho, yes.left, yes.runs),
-        Err(why) => why.to_string(),
+        Err(why) => refusal::why(&why),
     }
 }
 

@@ -120,18 +120,6 @@ fn damaged(found: Result<impl Sized, LedgerError>) -> String {
     }
 }
 
-/// A process that was killed in the middle of a write leaves a draft of the head; no other file is touched.
-#[test]
-fn drafts_of_dead_processes_are_taken_away() {
-    let site = Site::new("ledger-drafts");
-    drop(site.open().unwrap());
-    let [draft, other] = [".ledger.head.77-3.new", "ledger.head.77-3.new"].map(|name| site.head().with_file_name(name));
-    fs::write(&draft, "half").unwrap();
-    fs::write(&other, "mine").unwrap();
-    drop(site.open().unwrap());
-    assert!(!draft.exists() && other.exists());
-}
-
 /// [LED-4], [LED-7].
 #[test]
 fn what_left_is_there_again_and_the_same_frame_is_free() {

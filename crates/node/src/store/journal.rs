@@ -5,14 +5,15 @@
 //! refused, because guessing could mean masking two vectors with one key.
 
 use std::{
-    fs::File,
-    io::{self, Read},
+    fs::{self, File},
+    io::{self, Read, Seek, SeekFrom, Write},
     marker::PhantomData,
+    os::unix::fs::MetadataExt,
     path::{Path, PathBuf},
     time::SystemTime,
 };
 
-use veilsum_door::{self as door, Fresh, Log, Old};
+use veilsum_door::{self as door, Log};
 use veilsum_proto::{
     Error,
     journal::Record,
@@ -118,7 +119,7 @@ impl<R: Entry> Journal<R> {
             return Ok(false);
         }
         let journal = Journal::<R>::empty(folder, session)?;
-        std::fs::remove_file(&path).map_err(|e| journal.io(e)).and_then(|()| journal.sync_folder())?;
+        fs::remove_file(&path).map_err(|e| journal.io(e)).and_then(|()| journal.sync_folder())?;
         Ok(true)
     }
 
@@ -164,10 +165,10 @@ impl<R: Entry> Journal<R> {
         let path = self.log.path().to_owned();
         let io = |source: io::Error| io_at(&path, &source);
         let bytes = all(self.log.file(), R::MAX_FILE).map_err(io)?;
-        let left = self.log.left_over().map_err(io)?;
+        let left = left_over(&path).map_err(io)?;
         if bytes.as_ref().is_some_and(|bytes| bytes.len() < MAGIC.len()) {
             // New, or torn before its first entry; or somebody removed it, and what was to replace it stayed.
-            left.map_or(Ok(()), |left| self.log.drop_left_over(left, R::MAX_FILE)).map_err(io)?;
+            left.map_or(Ok(()), |left| self.drop_left_over(left)).map_err(io)?;
             self.rewrite(&[])?;
             return Ok(Vec::new());
         }
@@ -176,17 +177,18 @@ impl<R: Entry> Journal<R> {
             (Ok((records, good)), left) => {
                 self.log.keep(good).map_err(io)?;
                 // What was to replace these entries protects no frame that left.
-                left.map_or(Ok(()), |left| self.log.drop_left_over(left, R::MAX_FILE)).map_err(io)?;
+                left.map_or(Ok(()), |left| self.drop_left_over(left)).map_err(io)?;
                 Ok(records)
             }
             // These entries were being overwritten when the process ended, and all that replaces them was on disk by then.
             (Err(what), Some(left)) => {
-                let bytes = all(left.file(), R::MAX_FILE).map_err(io)?;
+                let bytes = all(&left.0, R::MAX_FILE).map_err(io)?;
                 let whole =
                     entries(bytes.as_deref()).ok().filter(|(_, good)| bytes.is_some_and(|b| b.len() as u64 == *good));
                 let (records, _) = whole.ok_or_else(|| damaged(what))?;
-                let old = self.log.take(left, R::MAX_FILE).map_err(io)?;
-                self.log.sync_folder().and_then(|()| old.wipe()).map_err(io)?;
+                let old = self.take(left)?;
+                self.sync_folder()?;
+                old.wipe().map_err(io)?;
                 Ok(records)
             }
             (Err(what), None) => Err(damaged(what)),
@@ -224,18 +226,45 @@ impl<R: Entry> Journal<R> {
     /// # Errors
     /// A [`Failure`] of the disk; what the new entries protect must then not be sent.
     pub fn rewrite(&mut self, records: &[R]) -> Result<(), Failure> {
-        aside(|| self.log.replace(&lines(MAGIC, records), R::MAX_FILE)).map_err(|e| self.io(e))
+        let replace = || {
+            let fresh = self.fresh(records)?;
+            self.step(fresh.sync())?;
+            let old = self.take(fresh)?;
+            self.sync_folder()?;
+            self.step(old.wipe())
+        };
+        aside(replace)
     }
 
     /// Writes what is to replace all entries beside them. The two steps of [`Journal::rewrite`] are taken by themselves where other
     /// files go to the disk with it: bytes and name of this one must be there before [`Journal::take`].
     pub(crate) fn fresh(&self, records: &[R]) -> Result<Fresh, Failure> {
-        self.log.fresh(&lines(MAGIC, records)).map_err(|e| self.io(e))
+        let write = || {
+            let mut file = door::private().truncate(true).open(fresh_path(self.log.path()))?;
+            file.write_all(&lines(MAGIC, records)).map(|()| Fresh(file))
+        };
+        write().map_err(|e| self.io(e))
     }
 
     /// Puts it in the place of all entries, which are still to be overwritten.
-    pub(crate) fn take(&mut self, fresh: Fresh) -> Result<Old, Failure> {
-        self.log.take(fresh, R::MAX_FILE).map_err(|e| self.io(e))
+    pub(crate) fn take(&mut self, Fresh(file): Fresh) -> Result<Old, Failure> {
+        let path = self.log.path().to_owned();
+        let take = || {
+            let good = file.metadata()?.len();
+            fs::rename(fresh_path(&path), &path)?;
+            self.log.exchange(file, good)
+        };
+        take().map(|file| Old { file, wiped: R::MAX_FILE }).map_err(|e| self.io(e))
+    }
+
+    /// Removes what an earlier process wrote to replace everything, and overwrites it, unless it is the log itself: some file systems may
+    /// have one file under both names after a loss of power.
+    fn drop_left_over(&self, Fresh(file): Fresh) -> io::Result<()> {
+        let id = |file: &File| file.metadata().map(|about| (about.dev(), about.ino()));
+        if id(self.log.file())? != id(&file)? {
+            Old { file, wiped: R::MAX_FILE }.wipe()?;
+        }
+        fs::remove_file(fresh_path(self.log.path()))
     }
 
     /// Whether entries may not be on disk yet.
@@ -245,12 +274,51 @@ impl<R: Entry> Journal<R> {
 
     /// Waits until the names in its folder are on disk.
     pub(crate) fn sync_folder(&self) -> Result<(), Failure> {
-        self.log.sync_folder().map_err(|e| self.io(e))
+        door::sync_folder_of(self.log.path()).map_err(|e| self.io(e))
     }
 
     /// A step that others of this journal's wait for.
     pub(crate) fn step(&self, step: std::io::Result<()>) -> Result<(), Failure> {
         step.map_err(|e| self.io(e))
+    }
+}
+
+/// What is to replace a journal, under another name.
+pub(crate) struct Fresh(File);
+
+impl Fresh {
+    /// Waits until its bytes are on disk.
+    pub(crate) fn sync(&self) -> io::Result<()> {
+        self.0.sync_all()
+    }
+}
+
+/// A file that has no name any more.
+pub(crate) struct Old {
+    file: File,
+    wiped: u64,
+}
+
+impl Old {
+    /// Overwrites its bytes, and waits until that is on disk; on a disk that copies on write they may live on.
+    pub(crate) fn wipe(mut self) -> io::Result<()> {
+        let length = self.file.metadata()?.len().min(self.wiped);
+        self.file.seek(SeekFrom::Start(0))?;
+        io::copy(&mut io::repeat(0).take(length), &mut self.file)?;
+        self.file.sync_data()
+    }
+}
+
+fn fresh_path(path: &Path) -> PathBuf {
+    path.with_added_extension("new")
+}
+
+/// What an earlier process wrote to replace everything, if it did not come to take the name.
+fn left_over(path: &Path) -> io::Result<Option<Fresh>> {
+    match door::private().create(false).open(fresh_path(path)) {
+        Ok(file) => Ok(Some(Fresh(file))),
+        Err(e) if e.kind() == io::ErrorKind::NotFound => Ok(None),
+        Err(e) => Err(e),
     }
 }
 

@@ -10,6 +10,7 @@ use crate::{
     oracle,
     question::{self, Batch, Layout, Question},
     random::system_rng,
+    refusal,
     role::{dial::Line, hand},
     store::{aside, aside_from, computed},
 };
@@ -66,7 +67,7 @@ impl SiteSession {
     fn consents(&self, asked: &Asked, checked: &Checked) -> Result<Result<Granted, Error>, Failure> {
         let (talk, place) = (self.talk()?, self.place(asked.slot, &asked.cohort));
         let offer = self.config.party.federation.offer(&checked.question, &checked.layout);
-        Ok(self.keeper.consent(&self.config, asked, (&talk, place), offer)?.map_err(Error::from))
+        Ok(self.keeper.consent(&self.config, asked, (&talk, place), offer)?.map_err(|no| refusal::refused(&no)))
     }
 
     /// [APP-2]: whether the intermediary's word is there for these sites. It is a part of the run's state, so that it stands if either
