@@ -1,6 +1,6 @@
 use chacha20::{ChaCha20Rng, rand_core::SeedableRng};
 use serde_json::{Value, json};
-use veilsum_proto::{message::Disclosure, policy::Floor, site::Input};
+use veilsum_proto::{Error, message::Disclosure, policy::Floor, site::Input};
 use veilsum_testkit::vectors::{cases, number};
 
 use super::*;

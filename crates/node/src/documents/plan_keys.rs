@@ -37,7 +37,7 @@ pub const PLAN_KEYS: &[(&str, &str, &str)] = &[
     (
         "dp_retries",
         "retries",
-        "Rounds that may be lost or break off, and be answered anew: each is paid for in advance [2]",
+        "Rounds that are lost or break off, each paid for in advance [2]",
     ),
     ("dp_useless", "", "true makes the plan even if centres cannot be told from its noise [false]"),
     (
