@@ -25,7 +25,7 @@ use veilsum_node::{
 use veilsum_proto::identity::Identity;
 use veilsum_testkit::{
     cost::{Cost, Timed},
-    measure::{Spread, cpu, for_real, print_machine, seconds, signatures},
+    measure::{Spread, cpu, for_real, print_machine, seconds},
 };
 
 const LABEL: &[u8; 24] = b"veilsum bench ratio   v1";
@@ -127,23 +127,7 @@ fn where_it_goes(size: &Size, sites: &[(String, Rows)], work: &PlanSpec, more: f
     println!(
         "protocol of a round in memory, all parties: {all:.2} ms; the runs differ by {more:.2} ms of processor time"
     );
-    for name in costs[0].aggregator.keys() {
-        println!("  aggregator  {name:<16}{:.2} ms", milli(&|c| c.aggregator.get(name).copied().unwrap_or_default()));
-    }
-    for name in costs[0].sites.keys() {
-        println!("  all sites   {name:<16}{:.2} ms", milli(&|c| c.sites.get(name).copied().unwrap_or_default()));
-    }
-    // A site checks the question, the survivors and all inputs behind them (at once, which costs less than is said here);
-    // the aggregator two answers a site.
-    let (sign, verify) = signatures(500);
-    let n = size.sites;
-    let (checks, own) = (n * (2 + n) + 2 * n, 2 * n + 2);
-    println!(
-        "  in this: {checks} checks of signatures at {verify:.1} us, {:.2} ms",
-        1e-3 * checks as f64 * verify.median
-    );
-    println!("           {own} signatures at {sign:.1} us, {:.2} ms", 1e-3 * own as f64 * sign.median);
-    let in_a_row = milli(&|c| c.aggregator_total() + c.sites_total() / n as u32);
+    let in_a_row = milli(&|c| c.aggregator_total() + c.sites_total() / size.sites as u32);
     println!("with a machine for each party a round waits for {in_a_row:.2} ms of protocol (aggregator and one site)");
 }
 

@@ -5,8 +5,6 @@
 //! count are in it. `-- --runs N` and `-- --rounds N` change how much is measured; `-- --only 50:0:quic,100:2:tcp` measures these cells.
 //! The floor is two round trips as echoes take them through the same router, before the parties begin: the router adds some tenths of a
 //! millisecond to the delays that it is asked for.
-//! With `-- --apart` only one site is as far away as the cell says. The round trips of the others are 8 and 16 ms shorter, so that no two
-//! parties compute at once: a round then waits for the far site as if every party had a core and a disk of its own.
 
 fn main() {
     #[cfg(target_os = "linux")]
@@ -34,8 +32,6 @@ mod linux {
     const LIMIT: Duration = Duration::from_secs(300);
     /// Answers of a site before the first that is measured: the connections have their pace, and the rows are counted.
     const BEFORE: usize = 6;
-    /// By how much the round trip of one site is shorter than that of the one before, with `--apart`.
-    const NEARER: Duration = Duration::from_millis(8);
     const ECHOES: usize = 40;
     /// One round trip for the masked sums and one for the masks.
     const TRIPS: u32 = 2;
@@ -46,7 +42,6 @@ mod linux {
             args.next().map_or(usual, |value| value.parse().expect("a number"))
         };
         let asked = std::env::args().skip_while(|arg| arg != "--only").nth(1);
-        let apart = std::env::args().any(|arg| arg == "--apart");
         let only: Option<Vec<_>> = asked.as_ref().map(|cells| cells.split(',').map(cell).collect());
         let (runs, rounds) = if for_real() { (number("--runs", 5), number("--rounds", 20)) } else { (1, 4) };
         let (mut trips, mut losses) =
@@ -77,7 +72,7 @@ mod linux {
                         continue;
                     }
                     let round_trip = Duration::from_millis(*trip);
-                    let path = Path { round_trip, loss: f64::from(*loss) / 100.0, way, apart };
+                    let path = Path { round_trip, loss: f64::from(*loss) / 100.0, way };
                     let (paces, echoes): (Vec<_>, Vec<_>) =
                         (0..runs).map(|run| pace(&path, rounds, run as u64)).unzip();
                     let (spread, echoed) = (Spread::of(paces), Spread::of(echoes));
@@ -125,8 +120,6 @@ mod linux {
         /// The part of packets that is lost, from 0 to 1.
         loss: f64,
         way: &'a str,
-        /// Whether the sites are at different distances.
-        apart: bool,
     }
 
     /// Rounds a second of one run, and milliseconds of a round trip to the farthest site.
@@ -137,11 +130,6 @@ mod linux {
         let echoes = network.round_trips("site-1", "lead", ECHOES);
         let trip = 1e3 * Spread::of(echoes.iter().map(Duration::as_secs_f64)).median;
         network.set_all(&access(path.loss));
-        if path.apart {
-            for (site, nearer) in [("site-2", NEARER), ("site-3", 2 * NEARER)] {
-                network.set(site, |access| access.delay = access.delay.saturating_sub(nearer / 2));
-            }
-        }
         let way = path.way;
         let hosts = ["lead", "counter"].map(|who| network.address(who).to_string());
         let most = format!("--set=max_rounds={}", BEFORE + rounds + 2);

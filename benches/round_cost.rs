@@ -6,10 +6,12 @@
 //! comes the opening of the one in which sites were lost. "In a row" is what a round waits for with a machine for each
 //! party: the aggregator and one site.
 //!
-//! `cargo bench --bench round_cost -- --lines` prints one line a number and no table, so that two builds can be run in
-//! turns and compared; `--sites N` measures N sites alone.
+//! `cargo bench --bench round_cost -- --sites N` measures N sites alone.
 
-use std::{collections::BTreeMap, time::Duration};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    time::Duration,
+};
 
 use veilsum_testkit::{
     cost::{Cost, Timed},
@@ -36,13 +38,10 @@ impl Fate {
 
 fn main() {
     let real = for_real();
-    let lines = std::env::args().any(|a| a == "--lines");
-    if !lines {
-        println!("one masked round by state machines in memory; `cargo bench --bench round_cost`");
-        print_machine();
-        let (sign, verify) = signatures(if real { 2_000 } else { 20 });
-        println!("one signature: {sign:.1} us; one check of a signature: {verify:.1} us");
-    }
+    println!("one masked round by state machines in memory; `cargo bench --bench round_cost`");
+    print_machine();
+    let (sign, verify) = signatures(if real { 2_000 } else { 20 });
+    println!("one signature: {sign:.1} us; one check of a signature: {verify:.1} us");
     let asked_for = std::env::args().skip_while(|a| a != "--sites").nth(1).and_then(|n| n.parse().ok());
     let sizes = asked_for.map_or(if real { vec![20, 100] } else { vec![5] }, |n| vec![n]);
     for n in sizes {
@@ -71,27 +70,6 @@ fn main() {
         let milli =
             |costs: &[Cost], f: &dyn Fn(&Cost) -> Duration| Spread::of(costs.iter().map(|c| 1e3 * f(c).as_secs_f64()));
         let in_a_row = |c: &Cost| c.aggregator_total() + site_average(c);
-        if lines {
-            let line = |what: &str, costs: &[Cost]| {
-                for (of, spread) in [
-                    ("aggregator", milli(costs, &Cost::aggregator_total)),
-                    ("site", milli(costs, &site_average)),
-                    ("in a row", milli(costs, &in_a_row)),
-                ] {
-                    println!("n = {n}, {what}, {of}\t{:.4}", spread.median);
-                }
-                for (who, among, part) in
-                    [("aggregator", 1, (|c| &c.aggregator) as Steps), ("a site", costs[0].alive, |c| &c.sites)]
-                {
-                    for (step, time) in by_step(costs, part, |_| among) {
-                        println!("n = {n}, {what}, {who}: {step}\t{time:.4}");
-                    }
-                }
-            };
-            line("deck of 16 slots", &decks);
-            rounds.iter().for_each(|((words, fate), costs)| line(&format!("L = {words}, {}", fate.name()), costs));
-            continue;
-        }
         println!(
             "\nn = {n} sites; a deck of 16 slots: aggregator {} ms; a site {} ms, and {:.3} ms for each other one",
             milli(&decks, &Cost::aggregator_total),
@@ -123,11 +101,6 @@ fn main() {
             println!("  a site:     {}", steps(costs, |c| &c.sites, |c| c.alive));
         }
     }
-    if lines {
-        return;
-    }
-    let (speed, words) = if real { (mask_speed(100_000, 5), 100_000) } else { (mask_speed(1_000, 1), 1_000) };
-    println!("\nmask expansion and addition, one core, vectors of {words} words: {speed:.2} GB/s");
 }
 
 fn site_average(cost: &Cost) -> Duration {
@@ -136,31 +109,12 @@ fn site_average(cost: &Cost) -> Duration {
 
 type Steps = fn(&Cost) -> &BTreeMap<&'static str, Duration>;
 
-/// Medians of the steps in milliseconds, per party.
-fn by_step(costs: &[Cost], part: Steps, among: impl Fn(&Cost) -> usize) -> Vec<(&'static str, f64)> {
-    let mut names: Vec<&str> = costs.iter().flat_map(|c| part(c).keys().copied()).collect();
-    names.sort_unstable();
-    names.dedup();
-    let one = |name: &'static str| {
-        let of = |c: &Cost| part(c).get(name).map_or(0.0, |d| 1e3 * d.as_secs_f64() / among(c) as f64);
-        (name, Spread::of(costs.iter().map(of)).median)
-    };
-    names.into_iter().map(one).collect()
-}
-
+/// Medians of the steps, per party.
 fn steps(costs: &[Cost], part: Steps, among: impl Fn(&Cost) -> usize) -> String {
-    let steps = by_step(costs, part, among);
-    steps.iter().map(|(name, time)| format!("{name} {time:.3} ms")).collect::<Vec<_>>().join(", ")
-}
-
-/// From the difference between masking among 20 and among 5 sites: what is left is 15 masks.
-fn mask_speed(words: usize, repetitions: usize) -> Spread {
-    let mask = |n: usize| {
-        let mut pump = Timed::new(n, 16);
-        let times = (0..repetitions).map(|_| pump.round(words, []).sites["mask and sign"].as_secs_f64() / n as f64);
-        times.collect::<Vec<_>>()
+    let names: BTreeSet<&str> = costs.iter().flat_map(|c| part(c).keys().copied()).collect();
+    let one = |name: &str| {
+        let of = |c: &Cost| part(c).get(name).map_or(0.0, |d| 1e3 * d.as_secs_f64() / among(c) as f64);
+        format!("{name} {:.3} ms", Spread::of(costs.iter().map(of)).median)
     };
-    let (few, many) = (mask(5), mask(20));
-    let bytes = 15.0 * 8.0 * words as f64;
-    Spread::of(few.iter().zip(&many).map(|(f, m)| bytes / (m - f).max(1e-12) / 1e9))
+    names.into_iter().map(one).collect::<Vec<_>>().join(", ")
 }
