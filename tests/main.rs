@@ -1,7 +1,6 @@
 //! The product as its users meet it: one file for each behaviour, one program for all of them. `cargo test --test product led_5`
 //! runs what tests a rule, and `cargo test --test product losses` a file.
 
-mod agree;
 mod application_rules;
 mod assigned;
 mod backups;

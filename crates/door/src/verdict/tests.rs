@@ -84,7 +84,10 @@ fn pol_4_to_10_every_no_has_a_cause() {
     };
     let floor = |floor: Floor| Policy { floor, ..policy() };
     let big = DEFAULT_NANO_RHO;
-    let table: [(PlanFacts, Policy, u64, Result<u64, No>); 20] = [
+    let careful = || Policy { ask: Ask::Always, ..policy() };
+    let any = || PlanFacts { totals: Sites::Any, ..noisy(5) };
+    let other_sites = PlanFacts { set: Hash([3; 32]), ..noisy(5) };
+    let table: [(PlanFacts, Policy, u64, Result<u64, No>); 25] = [
         (noisy(5), policy(), 0, Ok(big - 5)),
         (noisy(big), policy(), 0, Ok(0)),
         (noisy(5), policy(), big - 5, Ok(0)),
@@ -120,6 +123,11 @@ fn pol_4_to_10_every_no_has_a_cause() {
         (of_exact(5, Some(1_100), true), policy(), 0, Err(No::NamesCentres)),
         (exact(), policy(), 0, Err(No::Unagreed(vec![Needs::Exact]))),
         (exact(), policy(), u64::MAX, Err(No::Unagreed(vec![Needs::Exact, Needs::EndsPromise]))),
+        (exact(), careful(), 0, Err(No::Unagreed(vec![Needs::Exact, Needs::Always]))),
+        (noisy(5), careful(), 0, Err(No::Unagreed(vec![Needs::Always]))),
+        (any(), policy(), 0, Err(No::Unagreed(vec![Needs::AnySites]))),
+        (any(), Policy { sites: Sites::Any, ..policy() }, 0, Ok(big - 5)),
+        (other_sites, policy(), 0, Err(No::Unagreed(vec![Needs::Set]))),
     ];
     for (i, (facts, policy, spent, expected)) in table.into_iter().enumerate() {
         let found = judge(&facts, &policy, &account(spent), None).yes().map(|yes| yes.left);
