@@ -29,22 +29,6 @@ fn a_federation_in_one_process() {
     in_process::main().expect("it runs");
 }
 
-#[allow(dead_code)]
-#[path = "../examples/hospital_rows.rs"]
-mod hospital_rows;
-
-/// The rows that lie there are those that the program beside them makes.
-#[test]
-fn the_rows_of_the_hospitals() {
-    let (folder, there) = (Folder::fresh(), Path::new(ROOT).join("examples/three-hospitals"));
-    hospital_rows::write(&folder.0).expect("rows");
-    for hospital in ["hospital-a", "hospital-b", "hospital-c"] {
-        let [made, kept] =
-            [&folder.0, &there].map(|of| std::fs::read(of.join(hospital).join("rows.csv")).expect("rows"));
-        assert!(made == kept, "{hospital}");
-    }
-}
-
 /// What a page beside an example shows is no command: it is read, and other tests run the programs.
 #[test]
 fn pages_of_examples_carry_no_commands() {

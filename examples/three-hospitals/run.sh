@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Three hospitals, a coordinator and an intermediary on this machine, from the invitations to a signed result and memberships, with noise in
-# every total. Each party has a folder of its own; what one of them sends to another is read from its screen.
+# every total. Each party has a folder of its own; what one of them sends to another is read from its screen. Their patients are invented.
 # Usage: examples/three-hospitals/run.sh [FOLDER for keys and results; default: a fresh temporary one]
 set -euo pipefail
 here="$(cd "$(dirname "$0")" && pwd)"
