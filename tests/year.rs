@@ -27,15 +27,6 @@ impl Typed {
         let until = |month: usize| self.0[month].iter().find(|(name, _)| name == party).map_or(0, |(_, typed)| *typed);
         until(month) - if month == 0 { 0 } else { until(month - 1) }
     }
-
-    fn print(&self) {
-        println!("commands from founding to month 12, by party:");
-        for party in ["coordinator", "counter", "hospital-a", "hospital-b", "hospital-c", "hospital-d"] {
-            let months = (0..self.0.len()).filter(|month| self.0[*month].iter().any(|(name, _)| name == party));
-            let typed: Vec<String> = months.map(|month| self.of(party, month).to_string()).collect();
-            println!("{party:<12} {}", typed.join(" "));
-        }
-    }
 }
 
 impl Standing {
@@ -221,7 +212,6 @@ fn a_year_of_monthly_plans() {
         assert_eq!(result["ended_early"], Value::Null, "month {month}: {result}");
         typed.month(&all);
     }
-    typed.print();
     // In a month in which nothing changes: two commands at the coordinator, none at the others.
     // A dot is a month in which it is not fixed. hospital-d joins, agrees to the roster and stands by in the fourth.
     for (party, commands) in [

@@ -263,7 +263,9 @@ mod tests {
         for algorithm in [Algorithm::Fcm { m, epsilon, max_rounds }, Algorithm::Kmeans { epsilon, max_rounds }] {
             let plain = PlanSpec::plain(columns(), algorithm, 2, Seeding::Uniform { seed: 1 });
             works.push((plain.clone(), 1 << 20));
-            for (rho, max_rows) in [(0.05, 1 << 20), (0.3, 64), (0.95, 1 << 20), (1.4, 1 << 20)] {
+            // Also room for as many rows as there are in the largest table, and for one more.
+            let spends = [(0.05, 1 << 20), (0.3, 64), (0.3, 40), (0.3, 41), (0.95, 1 << 20), (1.4, 1 << 20)];
+            for (rho, max_rows) in spends {
                 let mut work = PlanSpec { out_of_box: OutOfBox::Clip, ..plain.clone() };
                 work.recipe.noise = Some(Noise::usual(rho, 200).from_anywhere());
                 works.push((work, max_rows));
