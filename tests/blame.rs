@@ -88,11 +88,3 @@ fn a_place_where_no_result_can_be_written_is_said_before_the_run() {
         veilsum(&["ledger", "show", "--key", &p.folder.path("site-1.key"), "--state", &p.folder.path("site-1.state")]);
     assert!(!shown.stdout.contains("public_keys"), "nothing was begun: {}", shown.stdout);
 }
-
-/// [POL-4]: what a site's own policy refuses is said on its screen before it dials anybody, and nothing leaves.
-#[test]
-fn pol_4_a_site_whose_policy_refuses_the_plan_dials_nobody() {
-    let p = Parties::new(&SIZES, &PLAN);
-    p.folder.write("strict.toml", "methods = [\"kmeans\"]\n");
-    veilsum(&p.client(3, &["--policy", &p.folder.path("strict.toml")])).expect(7).says(&["[POL-4]", "!waiting"]);
-}

@@ -12,19 +12,12 @@ use std::{
 };
 
 use serde_json::{Value, json};
-use veilsum_cluster::method::Seeding;
 use veilsum_node::{
-    documents::{SitePolicy, load_identity, roster_fingerprint},
-    door::{Ledger, Policy},
-    error::Code,
-    loopback::LoopbackConfig,
+    documents::{load_identity, roster_fingerprint},
+    door::Ledger,
 };
 use veilsum_proto::suite::Hash;
-use veilsum_testkit::{
-    in_process::{config, fcm, losing, made_up, run, unit_square},
-    memory::Point,
-    program::{Ended, Folder, Parties, Running, agree, binary, start, veilsum},
-};
+use veilsum_testkit::program::{Ended, Parties, Running, agree, binary, start, veilsum};
 
 use crate::said::Told;
 
@@ -270,68 +263,6 @@ fn pol_9_exact_totals_leave_by_agreement() {
     }
 }
 
-/// Bytes of journals in a site's state folder beyond their first lines.
-fn secrets_in(state: &Path) -> u64 {
-    let journals = fs::read_dir(state).expect("the state").map(|file| file.expect("a file").path());
-    let journals = journals.filter(|path| path.extension().is_some_and(|e| e == "journal"));
-    journals.map(|path| fs::metadata(path).expect("a journal").len().saturating_sub(16)).sum()
-}
-
-/// [JRN-4], [RND-8]: a run that the coordinator ends leaves no deck on a site's disk; one that was only interrupted does, for
-/// whoever takes it up.
-#[test]
-fn a_run_that_is_ended_leaves_no_secrets() {
-    let folder = Folder::fresh();
-    let sites = made_up(&[60, 70, 80], 0.2, 7);
-    let work = fcm(unit_square(), 3, 0.0, 40, Seeding::Uniform { seed: 3 });
-    let site = SitePolicy::from(Policy { max_rows: 0, ..Policy::default() });
-    let config = LoopbackConfig { site, state: Some(folder.0.clone()), ..config(sites, &work) };
-    // The last one is lost in the first round, and nobody waits for it.
-    let run = run(losing(&[(2, Point::BeforeInput, 1)], config));
-    assert!(run.result.is_err_and(|failure| failure.code == Code::Quorum));
-    for (i, site) in run.sites.iter().enumerate().filter(|(i, _)| *i != 2) {
-        assert_eq!(site.as_ref().err().map(|failure| failure.code), Some(Code::Quorum), "site {i}");
-        assert_eq!(secrets_in(&folder.0.join(format!("site-{i}"))), 0, "site {i}");
-    }
-    // Whoever vanished may come back, and the deck is still there.
-    assert!(secrets_in(&folder.0.join("site-2")) > 0);
-}
-
-/// Every kind of plan that a site does not answer is known before it joins ([POL-2], [POL-4]).
-#[test]
-fn pol_4_what_a_policy_says_before_joining() {
-    let p = Strict::new(&ORDINARY, &NOISE);
-    p.client(1, &[]);
-    p.check(1, &[]).expect(0);
-    for (policy, why) in [
-        ("methods = [\"kmeans\"]", "methods"),
-        ("columns = [\"x\"]", "column 2 of the plan"),
-        ("max_rounds = 5", "max_rounds"),
-        ("max_rows = 1048577", "max_rows"),
-        ("min_cohort = 4", "POL-1"),
-        ("rho = 0.1", "POL-8"),
-    ] {
-        p.0.folder.write("own.toml", policy);
-        p.check(1, &["--policy", &p.path("own.toml")]).expect(7).says(&[why]);
-    }
-    // A file that says what no policy says stops every command that reads it.
-    p.0.folder.write("site.toml", "min_cohort = 3\nmax_round = 5\n");
-    for told in [veilsum(&p.client(1, &[])), p.check(1, &[])] {
-        told.expect(3).says(&["site.toml, line 2", "max_round"]);
-    }
-    let strict = veilsum(&["check", "--json"]).expect(0).json();
-    let keys = &strict["policy"]["keys"];
-    assert_eq!(
-        (&keys["rho"], &keys["exact"], &keys["sites"], &keys["ask"]),
-        (&Value::Null, &"by-agreement".into(), &"same".into(), &"when-needed".into())
-    );
-    assert_eq!((&keys["max_rows"], &keys["max_rounds"]), (&1_048_576.into(), &1000.into()));
-    fs::remove_file(p.0.folder.0.join("site.toml")).expect("the policy");
-    let shown = veilsum(&[p.own("show", 1), vec!["--json".into()]].concat()).expect(0).json();
-    let entries = shown.as_array().expect("entries");
-    assert_eq!(frames(entries).count(), 0, "nothing has left");
-}
-
 /// [POL-8]: a policy above the account's cap is told at once; its operator raises the cap, and is asked once.
 #[test]
 fn pol_8_a_cap_is_raised_by_agreement_alone() {
@@ -366,35 +297,6 @@ fn pol_8_a_cap_is_raised_by_agreement_alone() {
     // The policy lowers it again.
     p.0.folder.write("site.toml", "rho = 0.5\n");
     p.check(1, &[]).expect(0).says(&["of 1 is spent"]);
-}
-
-/// [POL-8]: what plans spend adds up in one account, whatever they are and whatever the rows are called; a plan that does not fit is
-/// refused before anybody is dialled, and one that fits is answered to its end.
-#[test]
-fn pol_8_all_plans_spend_from_one_account() {
-    let p = Strict::new(&ORDINARY, &NOISE);
-    let rho = |of: &Value| of["nano_rho"].as_u64().expect("a number");
-    p.run().0.expect(0);
-    let first = rho(&p.budget(1));
-    let plan = |seed: &str| p.0.plan("roster.toml", "plan.toml", &[&NOISE[..], &[seed]].concat());
-    plan("--seed=5");
-    p.check(1, &[]).expect(0).says(&["No further plan like it fits"]);
-    p.run().0.expect(0);
-    let both = rho(&p.budget(1));
-    assert!(both > first && both <= 2_000_000_000, "{first} {both}");
-    plan("--seed=6");
-    // Other names and other rows begin no new account.
-    for policy in ["", "data = \"other rows\"\n"] {
-        p.0.folder.write("site.toml", policy);
-        assert!(p.check(1, &[]).expect(7).stderr.contains("[POL-8]"));
-        veilsum(&p.client(1, &["--join-timeout", "1"])).expect(7).says(&["[POL-8]", "!did not answer"]);
-    }
-    assert_eq!(rho(&p.budget(1)), both, "a refusal spends nothing");
-    // A policy that is lost makes nobody less strict.
-    fs::remove_file(p.0.folder.0.join("site.toml")).expect("the policy");
-    for told in [p.check(1, &[]), veilsum(&p.client(1, &["--join-timeout", "1"]))] {
-        told.expect(7).says(&["is gone", "write an empty one"]);
-    }
 }
 
 /// [LED-9]: two federations over the same rows have one account, where the site's policy in one of them says so.
@@ -439,5 +341,8 @@ fn led_9_two_federations_share_one_account() {
     assert_eq!(verified["signers"].as_array().map(Vec::len), Some(2), "{verified}");
     // Together they have no third run of that size.
     one.0.plan("roster.toml", "plan.toml", &[&NOISE[..], &["--seed=5"]].concat());
+    one.check(1, &[]).expect(7).says(&["[POL-8]"]);
+    // Another name of the rows begins no new account.
+    one.0.folder.write("site.toml", "data = \"other rows\"\n");
     one.check(1, &[]).expect(7).says(&["[POL-8]"]);
 }

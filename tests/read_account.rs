@@ -57,26 +57,6 @@ fn values_that_are_moved_to_the_edge_are_told_by_column() {
     assert!(text.contains(&format!("warning: {said}")) && !begun.stderr.contains("40 rows"), "{text}");
 }
 
-/// Grams where the plan has kilograms: the operator is told, and no coordinator learns from a site that is silent where its values lie.
-#[test]
-fn a_column_in_another_unit_is_a_warning() {
-    for plan in [&["--set", "out_of_box=clip"][..], &NOISE] {
-        let p = Parties::new(&[40, 50, 60], plan);
-        p.folder.write("toy.toml", TOY);
-        p.folder.write("site-1.csv", &rows((0..40).map(|_| ("0.5", "70000"))));
-        let said =
-            "y: 40 of 40 values (100 %) lie outside its range and are moved to its edge, 0 up and 40 down: line 2";
-        // [NOI-8]: under noise nobody is told what a plan's range makes of values, but of a range of the operator's own.
-        let noisy = plan == NOISE;
-        let shown = if noisy { check(&p, &["--column", "x=0:1", "y=0:1"]) } else { check(&p, &[]) };
-        shown.expect(0).says(&[&format!("WARN values: {said}"), "[rows.units]", "!70000"]);
-        assert_eq!(read(&p, 0)["columns"][1]["above"], if noisy { 0 } else { 40 });
-        let begun = veilsum(&p.client(1, &["--join-timeout", "1"]));
-        let text = begun.stdout.split_whitespace().collect::<Vec<_>>().join(" ");
-        assert_eq!(text.contains(&format!("warning: {said}")), !noisy, "{text}");
-    }
-}
-
 /// [NOI-8]: under noise all that a site shows before the plan's last answer is the same, whatever its rows hold; afterwards it says what it read.
 #[test]
 fn noi_8_nothing_that_depends_on_a_cell_is_shown_before_the_last_answer() {

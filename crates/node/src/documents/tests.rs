@@ -65,21 +65,6 @@ fn of_x_and_y(noise: Option<Noise>) -> Federation {
     through_file(&work)
 }
 
-/// [NOI-8]: a site is ready whatever its cells hold; under an exact plan the same rows are refused.
-#[test]
-fn noi_8_ready_is_whether_rows_can_be_read() {
-    let (exact, noisy) = (of_x_and_y(None), of_x_and_y(Some(Noise::usual(50.0, 200).from_anywhere())));
-    let folder = Folder::new("ready");
-    for (cells, used) in [(&["0.5", "", "none", "1e400"][..], 1), (&["1e99", "0.5"], 2), (&["nan", "?"], 0)] {
-        let from = RowsFrom::file(folder.at("rows.csv"));
-        let rows: String = cells.iter().map(|cell| format!("{cell},0.5\n")).collect();
-        std::fs::write(&from.data, format!("x,y\n{rows}")).unwrap();
-        let rows = load_rows(&noisy, &from).unwrap_or_else(|e| panic!("{cells:?}: {e}")).rows;
-        assert_eq!(rows.rows(), used, "{cells:?}");
-        assert!(load_rows(&exact, &from).is_err(), "{cells:?}");
-    }
-}
-
 /// Values that are missing are counted in rows that are left out; a row that the filter leaves out is none of the site's.
 #[test]
 fn missing_values_are_counted_in_rows_that_are_left_out() {
