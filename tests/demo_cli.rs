@@ -22,50 +22,9 @@ fn demo(out: &Folder, more: &[&str]) -> Ended {
     veilsum(&args)
 }
 
-fn keys(value: &Value) -> Vec<&str> {
-    let mut keys: Vec<&str> = value.as_object().expect("an object").keys().map(String::as_str).collect();
-    keys.sort_unstable();
-    keys
-}
-
 fn table(value: &Value) -> Vec<Vec<f64>> {
     let row = |row: &Value| row.as_array().expect("a row").iter().map(|x| x.as_f64().expect("a number")).collect();
     value.as_array().expect("rows").iter().map(row).collect()
-}
-
-/// Everything that the contract promises about `result.json`.
-fn contract(result: &Value) {
-    const PROMISED: &str = "centres centres_box cohort converged deviations history indices k m mass method missing n_total not_shown \
-                            plan_hash pooled rounds sizes traffic weight";
-    const BESIDE: &str = "columns departures federation findings format model_digest n_total_from objective objective_per_row profile \
-                          questions release roster_hash run says signatures software warnings wire_version";
-    let found = keys(result);
-    for key in PROMISED.split(' ') {
-        assert!(found.contains(&key), "{key} is not in {found:?}");
-    }
-    let known = |key: &&&str| PROMISED.split(' ').chain(BESIDE.split(' ')).any(|known| known == **key);
-    assert_eq!(found.iter().filter(|k| !known(k)).collect::<Vec<_>>(), Vec::<&&str>::new(), "keys nobody documented");
-    assert_eq!(keys(&result["indices"]), ["fuzzy_davies_bouldin", "xie_beni"]);
-    for key in ["centres", "max_abs_diff"] {
-        assert!(keys(&result["pooled"]).contains(&key), "{key}");
-    }
-    for (i, round) in result["history"].as_array().expect("a list").iter().enumerate() {
-        assert_eq!(keys(round), ["round", "shift"]);
-        assert_eq!(round["round"], i + 1);
-        assert!(round["shift"].as_f64().expect("a shift") >= 0.0);
-    }
-    assert_eq!(result["history"].as_array().unwrap().len() as u64, result["rounds"].as_u64().expect("rounds"));
-    let k = result["k"].as_u64().expect("K") as usize;
-    for key in ["centres", "sizes", "mass", "weight", "centres_box"] {
-        assert_eq!(result[key].as_array().expect("a list").len(), k, "{key}");
-    }
-    for (party, phases) in result["traffic"].as_object().expect("parties") {
-        for (phase, count) in phases.as_object().expect("phases") {
-            assert_eq!(keys(count), ["bytes", "messages"], "{party} {phase}");
-        }
-    }
-    let hash = result["plan_hash"].as_str().expect("a hash");
-    assert!(hash.len() == 64 && hash.bytes().all(|b| b.is_ascii_hexdigit()), "{hash}");
 }
 
 /// Without arguments there is noise, which is fresh, and hides one of the five clusters at times; every site signs.
@@ -90,10 +49,10 @@ fn exact_and_without_further_arguments() {
     let folder = out.path("veilsum-out");
     let ended = veilsum(&["demo", "--exact", "--out", &folder]).expect(0);
     let result = out.json("veilsum-out/result.json");
-    contract(&result);
     assert_eq!((&result["method"], &result["k"], &result["m"]), (&"fcm".into(), &5.into(), &2.0.into()));
     assert_eq!((&result["n_total"], &result["n_total_from"]), (&3750.into(), &"intermediary".into()));
     assert_eq!(result["converged"], true);
+    assert_eq!(result["history"].as_array().map(Vec::len), result["rounds"].as_u64().map(|rounds| rounds as usize));
     assert_eq!(result["missing"], serde_json::json!([]));
     assert_eq!(result["cohort"], serde_json::json!(["site-1", "site-2", "site-3"]));
     assert!(result["pooled"]["max_abs_diff"].as_f64().expect("a number") <= 1e-9);
@@ -128,7 +87,6 @@ fn the_same_seed_gives_the_same_result() {
         let result = out.json("out/result.json");
         // One document and nothing else.
         assert_eq!((&ended.json(), &*ended.stderr), (&result, ""));
-        contract(&result);
         // The first centres are the same.
         assert!(result["pooled"]["max_abs_diff"].as_f64().expect("a number") <= 1e-9);
         (result["centres"].clone(), result["history"].clone())
@@ -196,7 +154,6 @@ fn a_site_for_every_value_of_a_column() {
     let args = ["--data", &data, "--split", "label", "--k", "4", "--set", "max_rounds=5", "--seed", "3"];
     demo(&out, &args).expect(0).says(&["11 sites"]);
     let result = out.json("out/result.json");
-    contract(&result);
     let cohort: Vec<&str> = result["cohort"].as_array().unwrap().iter().map(|s| s.as_str().unwrap()).collect();
     assert!(cohort.len() == 11 && cohort.contains(&"management") && cohort.contains(&"admin."), "{cohort:?}");
     assert_eq!(result["columns"], serde_json::json!(["age", "balance", "education"]));
@@ -385,15 +342,6 @@ fn rows_in_fewer_places_than_clusters() {
     let names: Vec<&Value> = result["findings"].as_array().expect("a list").iter().map(|f| &f["name"]).collect();
     assert!(names.contains(&&Value::from("few-candidates")), "{names:?}");
     assert!(result["pooled"]["max_abs_diff"].as_f64().expect("a difference") < 1e-9, "{}", result["pooled"]);
-}
-
-/// Many sites of one row end with a result, and not with a site that was waited for in vain. A hundred take 23 s on two idle cores.
-#[test]
-fn many_sites_of_one_row() {
-    let folder = Folder::fresh();
-    let data = clusters(&folder, 60);
-    let ended = demo(&folder, &["--data", &data, "--k", "3", "--sites", "60", "--set", "max_rounds=2"]).expect(0);
-    assert!(ended.stdout.contains("rows in all: 60"), "{}", ended.text());
 }
 
 /// A reader that has seen enough is no error, and no panic.

@@ -5,7 +5,7 @@ use veilsum_cluster::{Algorithm, Prepared, Rows, method::Seeding, pooled, random
 use veilsum_node::plan::PlanSpec;
 use veilsum_testkit::{
     in_process::{masked, unit_square},
-    program::{Ended, Folder, Parties, end_well, start, veilsum},
+    program::{Ended, Folder, veilsum},
 };
 
 use crate::said::{Told, says};
@@ -112,43 +112,4 @@ fn missing_values_are_counted_under_noise() {
     }
     assert_eq!(result["n_total_from"], "intermediary");
     assert!(number(&errors["n_total"]) > number(&errors["description"]["rows"]), "{errors}");
-}
-
-#[test]
-fn what_goes_with_no_description_is_refused_with_the_next_step() {
-    let out = Folder::fresh();
-    let (text, _) = table(60);
-    let data = out.write("rows.csv", &text);
-    let says = |more: &[&str], said: &str| {
-        demo(&out, &data, &[&["--column", "age", "income"], more].concat()).expect(2).says(&[said]);
-    };
-    says(&["--k", "2"], "leave --k out");
-    says(&["--set", "standardise=standard"], "a description has no clusters");
-    says(&["--set", "init=totals"], "a description has no clusters");
-    says(&["--set", "indices=all"], "a description has no clusters");
-    says(&["--set", "bins=1"], "2 to 1024 bins");
-    says(&["--set", "judge=intermediary"], "a description has no clusters");
-}
-
-/// [OPN-9]: sites follow a description in the opened totals.
-#[test]
-fn sites_answer_a_description_and_follow_it() {
-    let sizes = [400, 420, 380, 410, 405];
-    let p = Parties::new(&sizes, &[]);
-    let (roster, key, plan) = (p.folder.path("roster.toml"), p.folder.path("lead.key"), p.folder.path("plan.toml"));
-    let made =
-        ["plan", "new", "--roster", &roster, "--key", &key, "--out", &plan, "--exact", "--column", "x=0:1", "y=0:1"];
-    veilsum(&made).expect(2).says(&["how many clusters?"]);
-    let said = ["16 bins a column", "4 questions at most", "first centres are not needed", "histogram", "moments"];
-    veilsum(&[&made[..], &["--set", "max_rows=2000", "--method", "describe"]].concat()).expect(0).says(&said);
-    let patience = ["--join-timeout", "60"];
-    let (server, intermediary) = (start(&p.server(&patience)), start(&p.intermediary(&patience)));
-    let clients: Vec<_> = (1..=5).map(|i| start(&p.client(i, &[]))).collect();
-    server.wait(std::time::Duration::from_secs(120)).expect(0).says(&["deviation"]);
-    end_well(clients.into_iter().chain([intermediary]));
-    let found = &p.folder.json("out/result.json")["description"];
-    assert_eq!(found["rows"].as_u64(), Some(sizes.iter().sum::<usize>() as u64));
-    let rows = || p.data.iter().flat_map(|(_, rows)| rows.iter());
-    let mean = rows().map(|row| row[1]).sum::<f64>() / rows().count() as f64;
-    assert!((number(&found["numbers"][1]["mean"]) - mean).abs() < 1e-8, "{mean} {found}");
 }

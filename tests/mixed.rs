@@ -119,19 +119,3 @@ fn assign_reads_categories() {
     let said = ["another category in \"smoker\" (line 3)", "!secretly"];
     veilsum(&["assign", "--model", &model, "--data", &bad]).expect(0).says(&said);
 }
-
-#[test]
-fn what_is_wrong_with_categories_is_said() {
-    let (out, fixture) = (Folder::fresh(), fixture());
-    let data = out.write("mixed.csv", &table(&fixture));
-    let says = |code, more: &[&str], words: &[&str]| {
-        demo(&out, &data, &[more, &["--k", "3"]].concat()).expect(code).says(words);
-    };
-    let other = ["column \"smoker\"", "none of the column's categories", "\"former\""];
-    says(3, &["--column", "age", "income", "smoker=never,former"], &other);
-    let smoker = ["--column", "age", "income", "smoker=never,former,current"];
-    let with = |more: &[&'static str]| [&smoker[..], more].concat();
-    says(2, &with(&["--set", "category_weight=0"]), &["weight"]);
-    says(2, &with(&["--set", "category_weight.age=1"]), &["age: ", "no such column of its kind"]);
-    says(2, &["--column", "age", "smoker=never,never"], &["category 2", "stands twice"]);
-}

@@ -468,13 +468,6 @@ mod tests {
     }
 
     #[test]
-    fn a_setting_that_the_method_does_not_read_is_refused() {
-        let code = |line: &[&str]| noise(&[&["--exact"], line].concat()).err();
-        assert_eq!(code(&["--method=kmeans", "--set=local_steps=3"]), Some(Code::Usage));
-        assert_eq!(code(&["--method=ffcm-avg2", "--set=local_steps=3"]), None);
-    }
-
-    #[test]
     fn methods_and_ranges() {
         assert_eq!(parse_method("fedfcm").unwrap().name, "ffcm-avg2");
         assert!(parse_method("dbscan").unwrap_err().contains("ffcf"));
