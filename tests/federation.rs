@@ -1,7 +1,7 @@
 //! Whole federations in one process, on QUIC: a run comes to the very centres that plain sums give. While sites vanish, one over any
 //! sites goes on with those that are left, or it ends where too few are left, and nothing was opened.
 
-use veilsum_cluster::{Algorithm, method::Seeding, random::Stream};
+use veilsum_cluster::{Algorithm, method::Seeding};
 use veilsum_node::{error::Code, loopback::LoopbackRun, plan::PlanSpec, role::server::RunResult};
 use veilsum_proto::{
     message::{Kind, kind_of},
@@ -166,26 +166,6 @@ fn as_many_vanish_as_may() {
     // The first is missed in the round in which the second leaves, which is not there to sign then.
     over_any(&[(0, AfterInput, 2), (4, AfterInput, 3)]);
     over_any(&[(0, BeforeUnmask, 2), (4, BeforeUnmask, 3)]);
-}
-
-#[test]
-fn some_vanish_somewhere() {
-    let seed = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap().as_nanos() as u64;
-    println!("seed {seed}");
-    let mut stream = Stream::new(seed, b"veilsum test of the lost");
-    for _ in 0..4 {
-        let mut sites: Vec<usize> = (0..SIZES.len()).collect();
-        stream.shuffle(&mut sites);
-        let drops: Vec<Lost> = sites[..SIZES.len() - THRESHOLD]
-            .iter()
-            .map(|site| {
-                let at = [Point::BeforeInput, Point::AfterInput, Point::BeforeUnmask][stream.below(3) as usize];
-                (*site, at, 1 + stream.below(u64::from(ROUNDS) + 1) as u32)
-            })
-            .collect();
-        println!("{drops:?}");
-        over_any(&drops);
-    }
 }
 
 /// Three of seven gone: no total over four is opened, whatever the three had sent.

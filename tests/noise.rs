@@ -208,35 +208,6 @@ fn every_entry_has_independent_noise_of_its_whole_deviation() {
     }
 }
 
-/// [NOI-2]: where one site's rows change between two runs of one plan, the difference of two totals has the noise of both: that
-/// of the sites whose rows are the same does not cancel.
-#[test]
-fn noi_2_the_difference_of_two_runs_has_the_noise_of_both() {
-    const PAIRS: usize = 600;
-    let work = work(4.8);
-    let form = shared(&work);
-    let mut sites = prepared(&work, &made_up(&[4; SIZES.len()], 0.2, 5));
-    let question = Question::Cluster(work.first_question(SIZES.len()).unwrap());
-    let total = |sites: &[Prepared], context: &Hash| -> Vec<f64> {
-        let noise = |(i, rows): (usize, &Prepared)| noise_of(&question, rows, form, &key_of(i as u8, context));
-        let each: Vec<Vec<f64>> = sites.iter().enumerate().map(noise).collect();
-        (0..each[0].len()).map(|entry| each.iter().map(|site| site[entry]).sum()).collect()
-    };
-    let first: Vec<Vec<f64>> = (0..PAIRS).map(|pair| total(&sites, &context("two runs", 2 * pair))).collect();
-    sites[2] = prepared(&work, &made_up(&[3], 0.2, 6)).remove(0);
-    let second = (0..PAIRS).map(|pair| total(&sites, &context("two runs", 2 * pair + 1)));
-    let entries = first[0].len();
-    let mut squares = vec![0.0; entries];
-    for (first, second) in first.iter().zip(second) {
-        squares.iter_mut().zip(first.iter().zip(second)).for_each(|(sum, (a, b))| *sum += (a - b) * (a - b));
-    }
-    let (planned, n) = (2.0 * SIZES.len() as f64, PAIRS as f64);
-    for (entry, square) in squares.iter().enumerate() {
-        let found = square / n / planned;
-        assert!((found - 1.0).abs() < 5.0 * (2.0 / n).sqrt(), "entry {entry}: {found} of the noise of two totals");
-    }
-}
-
 /// What the totals of one run cost together, in 10^-9, each rounded up.
 fn nano_run(work: &PlanSpec, form: &SumBounds) -> u64 {
     let domain = work.domain().unwrap();
