@@ -42,12 +42,6 @@ fn of<'a>(all: &'a Standing, role: &str) -> &'a Running {
     all.members.iter().find(|member| member.name == role).expect("a member").running()
 }
 
-/// A run of a plan of its own, which has just begun.
-fn begin(all: &mut Standing, run: usize) {
-    all.begin(run, &LONG);
-    all.until(&format!("run {run} goes on"));
-}
-
 /// It has ended well, at these sites.
 fn ends(all: &Standing, run: usize, sites: &[&str]) {
     let end = Instant::now() + LIMIT;
@@ -59,23 +53,6 @@ fn ends(all: &Standing, run: usize, sites: &[&str]) {
         thread::sleep(Duration::from_millis(50));
     }
     assert_eq!(all.agrees(run, sites)["ended_early"], Value::Null);
-}
-
-/// Nobody types anything, and the run ends with its result.
-#[test]
-fn a_full_disk_ends_no_run_and_is_told_to_its_own_operator() {
-    let mut all = Standing::new(4000);
-    for (at, role) in ["coordinator", "counter", "hospital-b"].into_iter().enumerate() {
-        let run = at + 1;
-        let before = of(&all, role).heard().len();
-        begin(&mut all, run);
-        of(&all, role).disk(true);
-        of(&all, role).until("a full disk", LIMIT, |log| log[before..].contains("File too large"));
-        let log = all.serves().heard();
-        assert!(!log.contains(&format!("run {run} has ended")), "{role}: {log}");
-        of(&all, role).disk(false);
-        ends(&all, run, &SITES);
-    }
 }
 
 /// [PRO-3]: a plan that cannot be kept is handed out again, and the party neither ends nor answers to what it has not.
