@@ -4,7 +4,7 @@ use std::{fs, path::Path};
 
 use veilsum_testkit::program::{Folder, veilsum};
 
-use crate::said::Told;
+use crate::said::{Told, says};
 
 /// Rows of two clear groups, and a column whose name is a piece of HTML.
 fn rows(more: &str) -> String {
@@ -157,7 +157,8 @@ fn a_page_of_a_result_that_was_changed_says_so_on_its_top() {
 fn own_rows_are_shown_only_where_it_is_asked_for_and_to_the_owner_alone() {
     let folder = Folder::fresh();
     demo(&folder, &["--k", "2"]);
-    let (out, data) = (folder.path("out"), folder.write("own.csv", &rows("500,1,1\n")));
+    let more = "500,1,1\n".to_owned() + &"1,2,3\n".repeat(4_600);
+    let (out, data) = (folder.path("out"), folder.write("own.csv", &rows(&more)));
     assert!(!Path::new(&folder.path("out/own-report.html")).exists(), "never unless asked for");
     let shared = folder.path("out/report.html");
     let before = read(&shared);
@@ -165,11 +166,10 @@ fn own_rows_are_shown_only_where_it_is_asked_for_and_to_the_owner_alone() {
     assert!(told.contains("own-report.html") && told.contains("must not leave the site"), "{told}");
     let own = folder.path("out/own-report.html");
     let page = read(&own);
-    assert!(
-        page.contains("It must not leave this site")
-            && page.contains("401 rows")
-            && page.contains("1 lies out of the box")
-    );
+    let warning = page.find("It must not leave this site").expect("a warning");
+    assert!(warning < page.find("2 clusters were").expect("a finding"), "the warning comes first");
+    says(&page, &["5001 rows", "1 lies out of the box", "Every 4th row is drawn."]);
+    says(&before, &["!must not leave", "!own rows"]);
     #[cfg(unix)]
     {
         use std::os::unix::fs::PermissionsExt;

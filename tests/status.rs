@@ -1,16 +1,11 @@
 //! `veilsum status` beside real parties: who is connected, which round, since when; and what it says where nobody runs.
 
-use std::{
-    fs,
-    os::unix::fs::PermissionsExt,
-    process::Command,
-    time::{Duration, Instant},
-};
+use std::{fs, os::unix::fs::PermissionsExt, process::Command, time::Duration};
 
 use serde_json::Value;
 use veilsum_testkit::program::{Parties, Running, binary, end_well, start, veilsum};
 
-use crate::said::{Told, says};
+use crate::said::{self, Told, says};
 
 const SIZES: [usize; 3] = [40, 55, 61];
 const PLAN: [&str; 4] = ["--set=init=uniform", "--set=epsilon=0", "--set=max_rounds=100", "--set=slots=64"];
@@ -33,15 +28,12 @@ fn status(p: &Parties, name: &str) -> Value {
 
 /// As soon as it says what is looked for.
 fn until(p: &Parties, name: &str, enough: impl Fn(&Value) -> bool) -> Value {
-    let end = Instant::now() + LIMIT;
-    loop {
-        let found = status(p, name);
-        if enough(&found) {
-            return found;
-        }
-        assert!(Instant::now() < end, "{name}: {found:#}");
-        std::thread::sleep(Duration::from_millis(20));
-    }
+    let mut found = Value::Null;
+    said::until(LIMIT, name, || {
+        found = status(p, name);
+        enough(&found)
+    });
+    found
 }
 
 fn peer<'a>(found: &'a Value, name: &str) -> &'a Value {

@@ -76,17 +76,6 @@ async fn all_addresses_of_a_name_are_tried_and_one_port_serves_ipv4_and_ipv6() {
     .await;
 }
 
-#[tokio::test]
-async fn a_name_that_nobody_knows_is_named() {
-    soon(async {
-        let nobody = "hub.invalid:7000".parse().expect("an address");
-        let error = dial(&network(Transport::Auto), &nobody).await.map(drop).expect_err("no such name");
-        assert!(matches!(&error, CarrierError::Unresolved { .. }), "{error:?}");
-        assert!(error.to_string().contains("hub.invalid:7000"), "{error}");
-    })
-    .await;
-}
-
 /// A proxy that connects whoever asks to `to`, if `says` is nothing, and else only says that. It tells what it was asked.
 async fn proxy(
     to: SocketAddr,

@@ -71,8 +71,8 @@ fn digest(model: &Value) -> String {
 }
 
 /// The page of a result, which asks for nothing, holds no markup of names, and is not large.
-fn checked(path: &std::path::Path, own: Option<&Own>) -> String {
-    let html = page(&Reported::read(path).unwrap(), own).html();
+fn checked(path: &std::path::Path) -> String {
+    let html = page(&Reported::read(path).unwrap(), None).html();
     assert!(html.len() < MOST, "{} bytes", html.len());
     let plain = html.replace("xmlns=\"http://www.w3.org/2000/svg\"", "");
     for bad in ["<script", "<img", "http:", "https:", "url(", "NaN", "href=\"h"] {
@@ -84,7 +84,7 @@ fn checked(path: &std::path::Path, own: Option<&Own>) -> String {
 #[test]
 fn a_report_says_what_was_found_why_how_good_and_by_whom() {
     let place = Folder::new("whole");
-    let html = checked(&put(&place, "result.json", &result(3, 4, 5, "c")), None);
+    let html = checked(&put(&place, "result.json", &result(3, 4, 5, "c")));
     for part in [
         "3 clusters were computed among 120 rows of 4 sites by the method fcm; the run converged after 3 rounds.",
         "Why 3: of 2 to 8 groups",
@@ -126,7 +126,7 @@ fn a_report_says_what_was_found_why_how_good_and_by_whom() {
 #[test]
 fn what_is_not_folded_fits_two_pages_of_paper() {
     let place = Folder::new("paper");
-    let html = checked(&put(&place, "result.json", &result(6, 8, 5, "c")), None);
+    let html = checked(&put(&place, "result.json", &result(6, 8, 5, "c")));
     let mut parts = html.split("<details");
     let open = parts.next().unwrap_or_default().to_owned();
     let open = parts.fold(open, |open, part| open + part.split_once("</details>").map_or("", |(_, rest)| rest));
@@ -145,7 +145,7 @@ fn one_cluster_64_columns_500_sites_and_names_with_html_have_a_page() {
     for (k, d, sites, name) in
         [(1, 1, 3, "c"), (1, 64, 2, "c"), (30, 64, 500, "c"), (200, 2, 500, "c"), (3, 4, 5, NASTY)]
     {
-        let html = checked(&put(&place, "result.json", &result(k, d, sites, name)), None);
+        let html = checked(&put(&place, "result.json", &result(k, d, sites, name)));
         let escaped = html.contains("&lt;script&gt;alert(&quot;x&quot;)&lt;/script&gt;");
         assert_eq!(escaped, name == NASTY, "names stay names");
         let said = if k == 1 { "One group, which is all rows together".to_owned() } else { format!("{k} clusters") };
@@ -165,7 +165,7 @@ fn no_headline_says_what_a_finding_refutes() {
     for (name, why) in veilsum_cluster::warnings::KINDS {
         let mut doubted = result(3, 4, 5, "c");
         doubted["findings"] = json!([{"name": name, "text": "a doubt", "numbers": {}}]);
-        let html = checked(&put(&place, "result.json", &doubted), None);
+        let html = checked(&put(&place, "result.json", &doubted));
         let says = headline(&html);
         assert_eq!(says.contains("clusters were computed among"), why.is_none(), "{name}: {says}");
         assert!(why.is_none_or(|why| says.contains(&veilsum_charts::text::escaped(why))), "{name}: {says}");
@@ -180,12 +180,9 @@ fn groups_are_found_if_they_were_tested_against_none() {
     let mut swept = result(3, 4, 5, "c");
     let point = |k: u32| json!({"k": k, "indices": {"gap": 0.1, "gap_error": 0.01}, "objective": 1.0, "rounds": 4, "converged": true});
     swept["curve"] = (2..5).map(point).collect();
-    assert!(headline(&checked(&put(&place, "result.json", &swept), None)).starts_with("3 clusters were computed"));
+    assert!(headline(&checked(&put(&place, "result.json", &swept))).starts_with("3 clusters were computed"));
     swept["curve"] = (1..5).map(point).collect();
-    assert!(
-        headline(&checked(&put(&place, "result.json", &swept), None))
-            .starts_with("3 groups of similar rows were found")
-    );
+    assert!(headline(&checked(&put(&place, "result.json", &swept))).starts_with("3 groups of similar rows were found"));
 }
 
 /// A yardstick is computed for this K and these columns, or none is named.
@@ -195,7 +192,7 @@ fn how_good_is_beside_rows_without_groups() {
     let said = |d: usize| {
         let mut all = result(3, d, 5, "c");
         all["indices"] = json!({"modified_partition_coefficient": 0.4});
-        let html = checked(&put(&place, "result.json", &all), None);
+        let html = checked(&put(&place, "result.json", &all));
         let good =
             html.split("How good: ").nth(1).and_then(|rest| rest.split("</li>").next()).expect("a sentence").to_owned();
         assert!(!good.contains("coefficient") && !html.contains("reach 0.7"), "{good}");
@@ -222,7 +219,7 @@ fn what_has_no_error_under_noise_is_not_shown() {
     noisy["indices"] = json!({"fuzzy_davies_bouldin": 0.565_656, "modified_partition_coefficient": 0.676_767});
     noisy["curve"] = json!([{"k": 2, "indices": {"fuzzy_davies_bouldin": 0.787_878}, "objective": 9.898_98}, {"k": 3, "objective": 8.787_87}]);
     noisy["converged"] = json!(false);
-    let html = checked(&put(&place, "result.json", &noisy), None);
+    let html = checked(&put(&place, "result.json", &noisy));
     for shown in ["0.123 ± 0.011", "0.423 ± 0.014", "41.8 ± 3.5", "80.0 ± 7.0", "0.566 ± 0.015", "0.100 ± 0.016"]
     {
         assert!(html.contains(shown), "{shown}");
@@ -232,7 +229,7 @@ fn what_has_no_error_under_noise_is_not_shown() {
     noisy["errors"]["not_distinguishable_from_noise"] = json!(["/sizes/1"]);
     noisy["errors"]["below"] = json!({"/sizes/1": 9_876.5});
     noisy["mass"] = json!([null, null]);
-    let counted = checked(&put(&place, "result.json", &noisy), None);
+    let counted = checked(&put(&place, "result.json", &noisy));
     for shown in ["988000 ± 12000", "below 98"] {
         assert!(counted.contains(shown), "{shown}");
     }
@@ -252,7 +249,7 @@ fn the_columns_that_matter_come_first_and_the_rest_is_folded() {
             "explained": 0.5, "mean": 0.25, "deviation": 0.5})
     };
     wide["profile"] = (0..30).map(part).collect();
-    let html = checked(&put(&place, "result.json", &wide), None);
+    let html = checked(&put(&place, "result.json", &wide));
     let open = html.find("c column 17</td>").expect("it is there");
     let folded = html.find("The other 24 columns, which differ less").expect("the rest");
     assert!(open < folded && html.contains("70 %") && html.contains("0.25 ± 0.50"));
@@ -271,7 +268,7 @@ fn one_group_is_best_by_no_partition_index_and_ranges_are_those_of_the_indices()
     };
     one["curve"] = [(1, 1.0, 0.0), (2, 0.7, 0.5), (3, 0.8, 0.4)].map(point).to_vec().into();
     one["indices"] = json!({"modified_partition_coefficient": 0.6});
-    let html = checked(&put(&place, "result.json", &one), None);
+    let html = checked(&put(&place, "result.json", &one));
     assert!(html.contains("Why 1: of 1 to 3 groups") && !html.contains("best there"));
     assert!(html.contains("K = 3: largest") && html.contains("K = 3: smallest"));
     assert!(html.contains("0 to 1"));
@@ -285,7 +282,7 @@ fn a_run_that_stopped_says_so_on_top_and_who_was_lost() {
         json!({"round": 2, "at_rest": false, "reason": "a site left <b>", "lost": ["c site 0"], "refused": []});
     early["converged"] = json!(false);
     early["departures"] = json!([{"site": "c site 0", "question": 1, "why": null}]);
-    let html = checked(&put(&place, "result.json", &early), None);
+    let html = checked(&put(&place, "result.json", &early));
     assert!(html.contains("This run stopped before its end, after 2 rounds: a site left &lt;b&gt;."));
     assert!(html.contains("lost: gone, silent, or left out because it broke a rule") && html.contains("never"));
 }
@@ -299,14 +296,14 @@ fn what_is_drowned_in_noise_or_missing_is_left_out_and_said() {
         json!({"promise": "(5, 1e-6)-differentially private", "epsilon": 5.0, "delta": 1e-6, "unit": "record"});
     noisy["errors"] =
         json!({"centres": [[0.01, 0.02], [0.5, 0.01], [0.1, 0.1]], "not_distinguishable_from_noise": ["/centres/1/0"]});
-    let html = checked(&put(&place, "result.json", &noisy), None);
+    let html = checked(&put(&place, "result.json", &noisy));
     assert!(html.contains(">noise<") && html.contains("± 0.02"));
     assert!(html.contains("among the rows of 4 sites"), "a count without an error is not said");
     assert!(html.contains("(5, 1e-6)-differentially private"));
     // What a site knows that ran no copy of the method.
     let few = json!({"format": "veilsum-result/1", "method": "fcm", "k": 1, "m": 2.0, "centres": [[1.0]], "columns": ["x"], "converged": null,
         "ended_early": null, "plan_hash": "00", "standardisation": null, "traffic": {}});
-    assert!(checked(&put(&place, "result.json", &few), None).contains("does not say whether the run converged"));
+    assert!(checked(&put(&place, "result.json", &few)).contains("does not say whether the run converged"));
 }
 
 /// A run's own result has the numbers that its file has as `null`.
@@ -332,7 +329,7 @@ fn centres_without_errors_are_not_shown_under_noise() {
     noisy["privacy"] = json!({"promise": "noise"});
     noisy["centres"] = json!(vec![[0.654_321, 0.765_432]; 3]);
     let file = put(&place, "result.json", &noisy);
-    let html = checked(&file, None);
+    let html = checked(&file);
     assert!(html.contains("Nobody knows how far noise moved the centres") && !html.contains("All columns at once"));
     let told = &Reported::read(&file).unwrap().told;
     let screen = crate::report::screen::centres(told);
@@ -355,7 +352,7 @@ fn described_columns_have_a_page_of_their_own() {
     described["method"] = json!("describe");
     described["description"] = json!({"rows": 40, "missing": "not counted", "numbers": [number("a"), number(NASTY)],
         "categories": [{"column": NASTY, "counts": [{"category": NASTY, "rows": 4, "share": 0.1}]}]});
-    let html = checked(&put(&place, "result.json", &described), None);
+    let html = checked(&put(&place, "result.json", &described));
     assert!(html.contains("Nobody looked for groups") && html.contains("Columns of categories"));
     assert!(!html.contains("Where the clusters are"));
 }
@@ -392,7 +389,7 @@ fn what_is_no_result_or_another_versions_is_refused_with_the_next_step() {
 fn a_model_is_taken_with_its_result_and_no_other() {
     let place = Folder::new("model");
     let model_file = put(&place, "model.json", &model(3, 2));
-    assert!(checked(&model_file, None).contains("3 clusters"), "a model alone");
+    assert!(checked(&model_file).contains("3 clusters"), "a model alone");
     put(&place, "result.json", &result(3, 2, 5, "c"));
     let all = Reported::read(&model_file).unwrap();
     assert_eq!((all.place(), all.model.is_some()), (place.0.join("report.html"), true));
@@ -411,27 +408,4 @@ fn a_model_is_taken_with_its_result_and_no_other() {
     fs::write(&data, "c column 0,c column 1\n1,1\n").unwrap();
     let failure = Own::read(&all, &data, None).err().expect("no model");
     assert!(failure.advice.contains("model.json of the same run"));
-}
-
-#[test]
-fn a_page_with_own_rows_says_first_that_it_must_not_leave() {
-    let place = Folder::new("own");
-    put(&place, "model.json", &model(3, 3));
-    let file = put(&place, "result.json", &result(3, 3, 5, "c"));
-    let data = place.0.join("rows.csv");
-    let rows: String =
-        (0..5000).map(|i| format!("{},{},{}\n", f64::from(i % 20) / 10.0, f64::from(i % 7) / 10.0, 1.0)).collect();
-    fs::write(&data, format!("c column 0,c column 1,c column 2\n{rows}99,1,1\n")).unwrap();
-    let all = Reported::read(&file).unwrap();
-    let own = Own::read(&all, &data, None).unwrap();
-    let html = checked(&file, Some(&own));
-    let warning = html.find("It must not leave this site").expect("a warning");
-    assert!(warning < html.find("3 clusters were").expect("a finding"), "the warning comes first");
-    assert!(
-        html.contains("5001 rows")
-            && html.contains("1 lies out of the box")
-            && html.contains("Every 4th row is drawn.")
-    );
-    let without = checked(&file, None);
-    assert!(!without.contains("must not leave") && !without.contains("own rows"));
 }
