@@ -10,7 +10,6 @@
 //! a folder that is named.
 
 use std::{
-    collections::BTreeMap,
     fmt::Write,
     time::{Duration, Instant, SystemTime},
 };
@@ -72,7 +71,7 @@ fn calm(judged: bool) -> (Right, Duration) {
     (outcome(&p), begun.elapsed())
 }
 
-/// How a run ended, for the table.
+/// How a run ended.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 enum Came {
     RightCentres,
@@ -139,7 +138,6 @@ fn keep_logs(name: &str, ended: &[Result<Ended, String>]) -> String {
 struct Kill {
     party: usize,
     signal: &'static str,
-    judged: bool,
     /// After the beginning, or after that of judging.
     moment: Duration,
     in_judging: bool,
@@ -191,7 +189,6 @@ fn every_role_killed_at_random_moments() {
     let mut dice = Dice::new(seed);
     let right = [calm(false), calm(true)];
     println!("runs in which nobody falls take {:?} and, with judging, {:?}", right[0].1, right[1].1);
-    let mut table: BTreeMap<(&str, &str, &str), BTreeMap<Came, usize>> = BTreeMap::new();
     let mut bad = String::new();
     for number in 0..kills {
         let judged = number % 2 == 1;
@@ -203,7 +200,6 @@ fn every_role_killed_at_random_moments() {
             party: [0, 1, 2 + dice.below(SIZES.len() as u64) as usize][number % 3],
             // Two of three without a word.
             signal: if number < kills.div_ceil(3) * 2 { "-KILL" } else { "-TERM" },
-            judged,
             moment: Duration::from_millis(dice.below(within)),
             in_judging,
             away: Duration::from_millis(dice.below(1_500)),
@@ -213,28 +209,19 @@ fn every_role_killed_at_random_moments() {
         let p = documents(judged);
         let ended = kill.carry_out(&p);
         let (came, what) = judge(&p, &ended, right);
-        let phase = if in_judging { "judging" } else { "any" };
         println!(
             "{number}: {} {} {:?} after {}, back after {:?}: {came:?} {what}",
             kill.role(),
             kill.signal,
             kill.moment,
-            if in_judging {
-                "judging began"
-            } else if kill.judged {
-                "the start (judged)"
-            } else {
-                "the start"
-            },
+            if in_judging { "judging began" } else { "the start" },
             kill.away
         );
-        *table.entry((kill.role(), kill.signal, phase)).or_default().entry(came).or_default() += 1;
         if came >= Came::Wrong {
             let logs = keep_logs(&format!("veilsum-kills-{seed}-{number}"), &ended);
             let _ = writeln!(bad, "run {number}: {came:?}: {what}; all that was said: {logs}");
         }
     }
-    table.iter().for_each(|(killed, came)| println!("{killed:?}: {came:?}"));
     assert!(bad.is_empty(), "VEILSUM_SEED={seed}\n{bad}");
 }
 
@@ -248,7 +235,6 @@ fn an_intermediary_that_is_away_for_long_judges_when_it_is_back() {
     let kill = Kill {
         party: 1,
         signal: "-KILL",
-        judged: true,
         moment: Duration::ZERO,
         in_judging: true,
         away: Duration::from_secs(70),

@@ -112,11 +112,6 @@ fn a_run_of_many_sites_as_real_connections() {
             println!("{who}: {memory} MB at most, {processor:.1} s of the processor");
         }
     }
-    for line in
-        lead.stderr.lines().filter(|line| line.contains("keys") || line.contains("warn") || line.contains("WARN"))
-    {
-        println!("coordinator: {line}");
-    }
     let (lead, counter) = (lead.expect(0), counter.expect(0));
     assert!(!lead.stderr.contains("left the run"), "{}", lead.stderr);
     assert!(counter.stdout.contains(&format!("over {sites} sites")), "{}", counter.stdout);
