@@ -4,6 +4,7 @@
 
 use std::{
     fs,
+    os::unix::fs::PermissionsExt,
     path::{Path, PathBuf},
     process::Command,
     thread,
@@ -161,6 +162,40 @@ fn every_role_from_a_backup_in_the_midst_of_a_run() {
     }
     // Everybody is there for the next one.
     all.runs(4);
+}
+
+/// [JRN-2]: power fails between a deck and its first answer, and the disk has the site's journal but not yet its ledger. The site is told
+/// why it stays out of that run, and what ends it; nothing left it, and the next run has it again.
+#[test]
+fn power_that_fails_before_the_first_answer_costs_a_site_that_run_alone() {
+    let mut all = Standing::new(4000);
+    all.runs(1);
+    let site = all.folder("hospital-a");
+    let (before, given) = (copy_of(&site), answers(&site, "hospital-a"));
+    let state = site.join("hospital-a.key.state");
+    let journals = || -> Vec<PathBuf> {
+        let files = fs::read_dir(&state).expect("its state").flatten().map(|file| file.path());
+        files.filter(|path| path.extension().is_some_and(|end| end == "journal")).collect()
+    };
+    let has_a_deck = |path: &PathBuf| fs::metadata(path).is_ok_and(|about| about.len() > 1000);
+    all.begin(2, &LONG);
+    until(LIMIT, "a deck", || journals().iter().any(has_a_deck));
+    all.dies("hospital-a");
+    assert_eq!(answers(&site, "hospital-a"), given, "it has answered already");
+    let kept: Vec<_> = journals().iter().map(|path| (path.clone(), fs::read(path).expect("a journal"))).collect();
+    put_back(&before, &site);
+    for (path, bytes) in &kept {
+        fs::write(path, bytes).expect("a journal");
+        fs::set_permissions(path, fs::Permissions::from_mode(0o600)).expect("a mode");
+    }
+    all.again("hospital-a");
+    let member = all.members.iter().find(|member| member.name == "hospital-a").expect("a member").running();
+    member.until("why", LIMIT, |log| log.contains("do not know the same of this run") && log.contains("[JRN-2]"));
+    all.until("hospital-a takes no part in run 2 any more");
+    all.hub(&["plan", "stop"]).expect(0);
+    all.until("run 2 has ended");
+    assert_eq!(answers(&site, "hospital-a"), given, "something left it");
+    all.runs(3);
 }
 
 /// `veilsum ledger forget`: nothing of the run's totals is left in the state folder, the account stays, and the run is not answered again.

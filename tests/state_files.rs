@@ -287,14 +287,15 @@ fn jrn_2_a_machine_from_a_backup_masks_nothing_twice() {
                 format!("deaths at {at:?}, other rows: {other_rows}, a ledger from before the run: {forgets_the_run}");
             let site = Site::new(&about);
             let plan = site.plan(0.4, 1);
+            let before = [File::Ledger, File::Head].map(|of| (of, copies(of, &site.state())));
             let older = std::cell::RefCell::default();
             let between = |death| match death {
                 1 => *older.borrow_mut() = copies(File::All, &site.state()),
                 _ => {
                     assert!(harm(File::All, Harm::SetBack, &site.state(), &older.borrow()) > 3, "{about}");
                     if forgets_the_run {
-                        for of in [File::Ledger, File::Head] {
-                            harm(of, Harm::Removed, &site.state(), &Copies::new());
+                        for (of, before) in &before {
+                            harm(*of, Harm::SetBack, &site.state(), before);
                         }
                     }
                 }
