@@ -62,10 +62,6 @@ fn arrow_files_are_read_by_their_end() {
         other[8..16].fill(0x41);
         fs::write(&path, &other).unwrap();
         assert_eq!(read(&path, &spec).unwrap().values, expected);
-        for cut in [1, 9, bytes.len() / 2] {
-            fs::write(&path, &bytes[..bytes.len() - cut]).unwrap();
-            assert!(refused(&path, &spec).contains("damaged or was cut short"));
-        }
     }
     let packed = zstd::encode_all(&arrow(&all, IpcWriteOptions::default())[..], 1).unwrap();
     fs::write(&path, packed).unwrap();
