@@ -21,7 +21,7 @@ use arrow_array::{
 use arrow_ipc::writer::{FileWriter, IpcWriteOptions, StreamWriter};
 use arrow_schema::{DataType, Field, Schema};
 
-use super::super::*;
+use super::{super::*, whole};
 use crate::{documents::tests::Folder, plan::Categorical};
 
 /// The same rows as text and as typed columns: whole numbers, decimals, a category, a missing value, a yes or no, a column nobody asks for.
@@ -169,7 +169,7 @@ fn one_data_set_is_one_table_in_every_form() {
     all.extend([("pattern", some.join("part-[0-9]")), ("folder", some)]);
     let mut first: Option<Table> = None;
     for (form, path) in all {
-        let table = read(&path, &spec()).unwrap_or_else(|e| panic!("{form}: {e}; {}", e.advice()));
+        let table = read(&path, &spec()).unwrap_or_else(|e| panic!("{form}: {}", whole(&e)));
         assert_eq!((table.rows, table.tally.left_out.rows()), (3, 1), "{form}");
         let left_out = table.tally.left_out.to_string();
         assert!(left_out.contains("1 with no value in \"age\""), "{form}: {left_out}");
@@ -184,8 +184,20 @@ fn one_data_set_is_one_table_in_every_form() {
 
 #[track_caller]
 pub(in crate::table) fn refused(path: &Path, spec: &TableSpec) -> String {
-    let error = read(path, spec).expect_err("this source is bad");
-    format!("{error}; {}", error.advice())
+    whole(&read(path, spec).expect_err("this source is bad"))
+}
+
+/// A file of these bytes.
+pub(in crate::table) fn read_bytes(bytes: impl AsRef<[u8]>, spec: &TableSpec) -> Result<Table, TableError> {
+    let folder = Folder::new("bytes");
+    fs::write(folder.at("rows"), bytes).unwrap();
+    read(&folder.at("rows"), spec)
+}
+
+/// Why they are refused.
+#[track_caller]
+pub(in crate::table) fn told(bytes: impl AsRef<[u8]>, spec: &TableSpec) -> String {
+    whole(&read_bytes(bytes, spec).expect_err("these bytes are bad"))
 }
 
 pub(in crate::table) fn named(columns: &[&str]) -> TableSpec {
@@ -194,14 +206,11 @@ pub(in crate::table) fn named(columns: &[&str]) -> TableSpec {
 
 #[test]
 fn every_cut_of_a_file_is_told_and_none_panics() {
-    let folder = Folder::new("cut");
-    let cut = folder.at("cut.dat");
-    for (form, whole) in forms().into_iter().filter(|(form, _)| *form != "csv") {
-        for end in (1..whole.len()).step_by(if form.contains("csv") { 1 } else { 7 }) {
-            fs::write(&cut, &whole[..end]).unwrap();
-            if let Ok(table) = read(&cut, &spec()) {
+    for (form, all) in forms().into_iter().filter(|(form, _)| *form != "csv") {
+        for end in (1..all.len()).step_by(if form.contains("csv") { 1 } else { 7 }) {
+            if let Ok(table) = read_bytes(&all[..end], &spec()) {
                 // A member of a packed file is whole by itself.
-                assert!(form.contains("two members") && table.rows < 3, "{form}: {end} of {}", whole.len());
+                assert!(form.contains("two members") && table.rows < 3, "{form}: {end} of {}", all.len());
             }
         }
     }
@@ -209,39 +218,31 @@ fn every_cut_of_a_file_is_told_and_none_panics() {
 
 #[test]
 fn sizes_that_a_message_only_says_make_no_room() {
-    let folder = Folder::new("hostile");
-    let path = folder.at("rows");
     let stream = arrow_stream(&batch());
     let schema = 8 + u32::from_le_bytes(stream[4..8].try_into().unwrap()) as usize;
     let mut bytes = stream.clone();
     bytes[schema + 4..schema + 8].copy_from_slice(&0x7fff_fff0u32.to_le_bytes());
-    fs::write(&path, &bytes).unwrap();
-    assert!(refused(&path, &spec()).contains("described by more than"), "{}", refused(&path, &spec()));
+    assert!(told(&bytes, &spec()).contains("described by more than"), "{}", told(&bytes, &spec()));
     // A column that is said to be of 2^60 bytes behind its packing.
     let packed = arrow_file(&batch(), options(arrow_ipc::CompressionType::LZ4_FRAME));
     let marks: Vec<usize> =
         (0..packed.len() - 12).filter(|at| packed[at + 8..at + 12] == [0x04, 0x22, 0x4d, 0x18]).collect();
-    let mut told = 0;
-    for at in marks {
+    let too_large = |at: &usize| {
         let mut bytes = packed.clone();
-        bytes[at..at + 8].copy_from_slice(&(1u64 << 60).to_le_bytes());
-        fs::write(&path, &bytes).unwrap();
-        told += usize::from(refused(&path, &spec()).contains("larger than its packed form can hold"));
-    }
-    assert!(told > 0);
+        bytes[*at..at + 8].copy_from_slice(&(1u64 << 60).to_le_bytes());
+        told(&bytes, &spec()).contains("larger than its packed form can hold")
+    };
+    assert!(marks.iter().filter(|at| too_large(at)).count() > 0);
     // A Parquet file whose end says that 4 GiB describe it.
     let mut bytes = parquet(&[batch()], Compression::SNAPPY);
     let end = bytes.len();
     bytes[end - 8..end - 4].copy_from_slice(&u32::MAX.to_le_bytes());
-    fs::write(&path, &bytes).unwrap();
-    assert!(refused(&path, &spec()).contains("damaged or was cut short"));
+    assert!(told(&bytes, &spec()).contains("damaged or was cut short"));
 }
 
 /// Also where a form has them as whole numbers, and a writer's note says what they are: spans of time in Parquet, periods of pandas.
 #[test]
 fn types_that_are_no_numbers_are_named_with_what_to_do() {
-    let folder = Folder::new("types");
-    let path = folder.at("rows");
     let of = |array: ArrayRef| array;
     let whole = || of(Arc::new(Int64Array::from(vec![600])));
     let list = ListArray::from_iter_primitive::<Float64Type, _, _>([Some(vec![Some(1.0)])]);
@@ -260,22 +261,19 @@ fn types_that_are_no_numbers_are_named_with_what_to_do() {
         let schema = Schema::new(vec![field, Field::new("a", DataType::Float64, true)]);
         let arrays = vec![array, Arc::new(Float64Array::from(vec![1.0])) as ArrayRef];
         for bytes in typed(&RecordBatch::try_new(schema.into(), arrays).unwrap()) {
-            fs::write(&path, bytes).unwrap();
             let categories = vec!["600".to_owned(), "601".to_owned()];
             let codes = vec![Categorical { column: "b".into(), categories, weight: 1.0 }];
             for asked in [named(&["a", "b"]), TableSpec { categorical: codes, ..named(&["a"]) }] {
-                let told = refused(&path, &asked);
+                let told = told(&bytes, &asked);
                 assert!(told.contains("the column \"b\"") && told.contains(kind) && told.contains(next), "{told}");
             }
-            assert_eq!(read(&path, &named(&["a"])).unwrap().values, [1.0], "what nobody asks for does no harm");
+            assert_eq!(read_bytes(&bytes, &named(&["a"])).unwrap().values, [1.0], "what nobody asks for does no harm");
         }
     }
 }
 
 #[test]
 fn numbers_of_every_type_are_the_doubles_of_their_digits() {
-    let folder = Folder::new("numbers");
-    let path = folder.at("rows");
     let wide = [123_456_789_012_345_678_901_234_567_i128, -1, 9_007_199_254_740_993, 1];
     let decimals = Decimal128Array::from(wide.to_vec()).with_precision_and_scale(38, 10).unwrap();
     let batch = RecordBatch::try_from_iter([
@@ -283,8 +281,7 @@ fn numbers_of_every_type_are_the_doubles_of_their_digits() {
         ("f", Arc::new(Float32Array::from(vec![0.5, 1e30, -0.0, 2.0]))),
         ("i", Arc::new(Int64Array::from(vec![i64::MAX, i64::MIN, 9_007_199_254_740_993, 0]))),
     ]);
-    fs::write(&path, parquet(&[batch.unwrap()], Compression::SNAPPY)).unwrap();
-    let table = read(&path, &named(&["d", "f", "i"])).unwrap();
+    let table = read_bytes(parquet(&[batch.unwrap()], Compression::SNAPPY), &named(&["d", "f", "i"])).unwrap();
     for (row, digits) in wide.into_iter().enumerate() {
         assert_eq!(table.values[3 * row], format!("{digits}e-10").parse::<f64>().unwrap());
     }
@@ -299,31 +296,27 @@ fn a_source_whose_files_differ_or_are_missing_is_told() {
     assert!(refused(&parts, &named(&["x"])).contains("no file of rows"));
     fs::write(parts.join("a.csv"), "x,y\n1,2\n").unwrap();
     fs::write(parts.join("b.csv"), "x,z\n1,2\n").unwrap();
-    let told = refused(&parts, &named(&["x"]));
-    assert!(told.contains("b.csv: its columns are others than those of") && told.contains("\"x\", \"y\""), "{told}");
+    let error = refused(&parts, &named(&["x"]));
+    assert!(error.contains("b.csv: its columns are others than those of") && error.contains("\"x\", \"y\""), "{error}");
     fs::create_dir(parts.join("year=2024")).unwrap();
     assert!(refused(&parts, &named(&["x"])).contains("folders in it"));
     assert!(refused(&parts.join("*.parquet"), &named(&["x"])).contains("no file of rows"));
     assert!(refused(&parts.join("none.csv"), &named(&["x"])).contains("cannot be opened"));
-    for (bytes, told) in [
+    for (bytes, says) in [
         (&b"PK\x03\x04 "[..], "a ZIP archive"),
         (b"ORC and more", "ORC"),
         (&gzip(&gzip(b"x\n1\n")), "packed twice"),
         (&gzip(&parquet(&[batch()], Compression::SNAPPY)), "read from its end"),
     ] {
-        let path = folder.at("other");
-        fs::write(&path, bytes).unwrap();
-        assert!(refused(&path, &named(&["x"])).contains(told), "{told}");
+        assert!(told(bytes, &named(&["x"])).contains(says), "{says}");
     }
-    let path = folder.at("twice");
-    fs::write(&path, arrow_stream_of(&[columns_of("x,x\n1,1\n", "float float")])).unwrap();
-    assert!(refused(&path, &named(&["x"])).contains("two columns are called \"x\""));
+    let twice = arrow_stream_of(&[columns_of("x,x\n1,1\n", "float float")]);
+    assert!(told(twice, &named(&["x"])).contains("two columns are called \"x\""));
 }
 
 /// Batches of nothing but usable numbers are copied at once, and others row by row: both give the table and the errors of the same text.
 #[test]
 fn numbers_that_are_copied_at_once_are_those_of_the_text() {
-    let folder = Folder::new("forms-plain");
     let rows = 3000;
     let text_of = |spoil: Option<usize>| {
         let b = |i: usize| if spoil == Some(i) { 9.5 } else { (i * 7 % 1000) as f64 / 250.0 };
@@ -332,14 +325,13 @@ fn numbers_that_are_copied_at_once_are_those_of_the_text() {
     let rules = RowRules { units: [("b".to_owned(), Unit { factor: 0.1, offset: 1.0 })].into(), ..RowRules::default() };
     let within = vec![(0.0, 4.0), (1.0, 1.5), (0.0, 1e4)];
     let spec = TableSpec { within, rules: Arc::new(rules), ..named(&["c", "b", "a"]) };
-    let path = folder.0.join("rows");
     for spoil in [None, Some(1234)] {
         let mut found = Vec::new();
         let text = text_of(spoil);
         let columns = columns_of(&text, "int float single");
         for bytes in [text.into_bytes()].into_iter().chain(typed(&columns)) {
-            fs::write(&path, bytes).unwrap();
-            found.push(read(&path, &spec).map(|table| (table.values, table.rows)).map_err(|e| e.to_string()));
+            let read = read_bytes(bytes, &spec);
+            found.push(read.map(|table| (table.values, table.rows)).map_err(|e| e.to_string()));
         }
         let rest = |text: &String| text.split_once("column").map(|(_, rest)| rest.to_owned());
         match (&found[0], spoil) {

@@ -12,7 +12,7 @@ use arrow_schema::{DataType, Field};
 
 use super::{
     super::*,
-    forms::{arrow_file as arrow, arrow_stream_of, columns_of, forms, named, parquet, refused, typed},
+    forms::{arrow_file as arrow, arrow_stream_of, columns_of, forms, named, parquet, read_bytes, told, typed},
 };
 use crate::{documents::tests::Folder, plan::Categorical};
 
@@ -34,16 +34,13 @@ fn headers_are_read_alone() {
     assert_eq!(header(&["2019"]).unwrap(), ["country", "2019", "2020"]);
     assert!([&["2021"][..], &["2019", "age"], &[]].iter().all(|asked| header(asked).is_err()));
     for bytes in typed(&columns_of("0,1\n1,1\n3,3\n", "float float")) {
-        fs::write(&path, bytes).unwrap();
-        assert_eq!(read(&path, &named(&[])).unwrap().columns, ["0", "1"]);
+        assert_eq!(read_bytes(bytes, &named(&[])).unwrap().columns, ["0", "1"]);
     }
 }
 
 /// Files as other programs write them: old ones without a mark before a message, ones whose dictionaries come in between, packed ones.
 #[test]
 fn arrow_files_are_read_by_their_end() {
-    let folder = Folder::new("ends");
-    let path = folder.at("rows");
     let all = columns_of("x,c,i\n1,b,1\n2,a,2\n3,b,3\n4,a,4\n", "float codes int");
     let spec = with_codes();
     let options = |alignment, legacy, version| IpcWriteOptions::try_new(alignment, legacy, version).unwrap();
@@ -55,17 +52,14 @@ fn arrow_files_are_read_by_their_end() {
         arrow(&all, options(64, false, MetadataVersion::V5)),
         arrow(&all, IpcWriteOptions::default().try_with_compression(Some(CompressionType::ZSTD)).unwrap()),
     ] {
-        fs::write(&path, &bytes).unwrap();
-        assert_eq!(read(&path, &spec).unwrap().values, expected);
+        assert_eq!(read_bytes(&bytes, &spec).unwrap().values, expected);
         // What stands before the messages plays no part, and what their end says has to be there.
         let mut other = bytes.clone();
         other[8..16].fill(0x41);
-        fs::write(&path, &other).unwrap();
-        assert_eq!(read(&path, &spec).unwrap().values, expected);
+        assert_eq!(read_bytes(&other, &spec).unwrap().values, expected);
     }
     let packed = zstd::encode_all(&arrow(&all, IpcWriteOptions::default())[..], 1).unwrap();
-    fs::write(&path, packed).unwrap();
-    assert!(refused(&path, &spec).contains("read from its end"));
+    assert!(told(packed, &spec).contains("read from its end"));
 }
 
 /// A Parquet file whose columns are said to be others.
@@ -87,25 +81,20 @@ fn changed(bytes: &[u8], of: impl Fn(ColumnChunkMetaData) -> ColumnChunkMetaData
 
 #[test]
 fn what_a_column_is_packed_by_is_named_where_it_is_wanted() {
-    let folder = Folder::new("packing");
-    let path = folder.at("rows");
     let bytes = parquet(&[columns_of("x,y\n1,1\n2,2\n", "float float")], Compression::UNCOMPRESSED);
-    for (packing, told) in [(Compression::BROTLI(Default::default()), "brotli"), (Compression::LZO, "LZO")] {
+    for (packing, name) in [(Compression::BROTLI(Default::default()), "brotli"), (Compression::LZO, "LZO")] {
         let other = changed(&bytes, |chunk| match chunk.column_path().string() == "y" {
             true => chunk.into_builder().set_compression(packing).build().unwrap(),
             false => chunk,
         });
-        fs::write(&path, other).unwrap();
-        let error = refused(&path, &named(&["x", "y"]));
-        assert!(error.contains(&format!("\"y\" is packed by {told}")) && error.contains("zstd"), "{error}");
-        assert_eq!(read(&path, &named(&["x"])).unwrap().values, [1.0, 2.0]);
+        let error = told(&other, &named(&["x", "y"]));
+        assert!(error.contains(&format!("\"y\" is packed by {name}")) && error.contains("zstd"), "{error}");
+        assert_eq!(read_bytes(&other, &named(&["x"])).unwrap().values, [1.0, 2.0]);
     }
 }
 
 #[test]
 fn a_dictionary_that_is_said_to_be_at_the_begin_of_the_file_is_none() {
-    let folder = Folder::new("zeros");
-    let path = folder.at("rows");
     let properties = ::parquet::file::properties::WriterProperties::builder().set_dictionary_enabled(false).build();
     let one = columns_of("x\n1\n2\n", "float");
     let mut bytes = Vec::new();
@@ -113,8 +102,7 @@ fn a_dictionary_that_is_said_to_be_at_the_begin_of_the_file_is_none() {
     writer.write(&one).unwrap();
     writer.close().unwrap();
     let zero = |chunk: ColumnChunkMetaData| chunk.into_builder().set_dictionary_page_offset(Some(0)).build().unwrap();
-    fs::write(&path, changed(&bytes, zero)).unwrap();
-    assert_eq!(read(&path, &named(&["x"])).unwrap().values, [1.0, 2.0]);
+    assert_eq!(read_bytes(changed(&bytes, zero), &named(&["x"])).unwrap().values, [1.0, 2.0]);
 }
 
 /// Batches with columns of every kind.
@@ -155,8 +143,6 @@ fn mutated_files_do_no_harm() {
         state ^= state << 17;
         (state % below.max(1) as u64) as usize
     };
-    let folder = Folder::new("mutated");
-    let path = folder.at("rows");
     let shapes = shapes();
     let packing = |of| IpcWriteOptions::default().try_with_compression(Some(of)).unwrap();
     let mut files = vec![
@@ -188,9 +174,8 @@ fn mutated_files_do_no_harm() {
                 }
             }
         }
-        fs::write(&path, &bytes).unwrap();
         for spec in &specs {
-            if let Err(error) = read(&path, spec) {
+            if let Err(error) = read_bytes(&bytes, spec) {
                 assert!(!error.advice().is_empty(), "{error}");
             }
         }
@@ -200,8 +185,6 @@ fn mutated_files_do_no_harm() {
 /// Bytes that are gone from the middle of an Arrow file, or came to it, are told: no number is read from elsewhere.
 #[test]
 fn bytes_missing_from_the_middle_of_arrow_are_told() {
-    let folder = Folder::new("gaps");
-    let path = folder.at("rows");
     let rows = (0..40).map(f64::from).map(|i| format!("{i},{},{}\n", -2.0 * i, 0.5 * i));
     let all = columns_of(&format!("x,y,z\n{}", rows.collect::<String>()), "float float float");
     let legacy = IpcWriteOptions::try_new(8, true, MetadataVersion::V4).unwrap();
@@ -210,8 +193,7 @@ fn bytes_missing_from_the_middle_of_arrow_are_told() {
         ("legacy", arrow(&all, legacy)),
         ("stream", arrow_stream_of(std::slice::from_ref(&all))),
     ] {
-        fs::write(&path, &bytes).unwrap();
-        let whole = read(&path, &named(&["x", "y", "z"])).unwrap_or_else(|e| panic!("{form}: {e}")).values;
+        let whole = read_bytes(&bytes, &named(&["x", "y", "z"])).unwrap_or_else(|e| panic!("{form}: {e}")).values;
         let mut read_on = 0;
         for at in (8..bytes.len() - 8).step_by(4) {
             for gone in [1, 4, 8, 16, 64, 320] {
@@ -219,8 +201,7 @@ fn bytes_missing_from_the_middle_of_arrow_are_told() {
                 cut.drain(at..(at + gone).min(bytes.len()));
                 let more = [&bytes[..at], &bytes[at.saturating_sub(gone)..]].concat();
                 for changed in [cut, more] {
-                    fs::write(&path, &changed).unwrap();
-                    if let Ok(table) = read(&path, &named(&["x", "y", "z"])) {
+                    if let Ok(table) = read_bytes(&changed, &named(&["x", "y", "z"])) {
                         // What stands before the messages of a file plays no part.
                         assert_eq!(table.values, whole, "{form}: {gone} bytes at {at}");
                         read_on += 1;
