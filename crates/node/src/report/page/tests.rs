@@ -81,10 +81,14 @@ fn checked(path: &std::path::Path) -> String {
     html
 }
 
+fn page_of(result: &Value) -> String {
+    let place = Folder::new("page");
+    checked(&put(&place, "result.json", result))
+}
+
 #[test]
 fn a_report_says_what_was_found_why_how_good_and_by_whom() {
-    let place = Folder::new("whole");
-    let html = checked(&put(&place, "result.json", &result(3, 4, 5, "c")));
+    let html = page_of(&result(3, 4, 5, "c"));
     for part in [
         "3 clusters were computed among 120 rows of 4 sites by the method fcm; the run converged after 3 rounds.",
         "Why 3: of 2 to 8 groups",
@@ -125,8 +129,7 @@ fn a_report_says_what_was_found_why_how_good_and_by_whom() {
 /// Two pages of paper, laid out by hand, have room for some 1,400 words and two charts in a row; the rest is folded up, and stays so.
 #[test]
 fn what_is_not_folded_fits_two_pages_of_paper() {
-    let place = Folder::new("paper");
-    let html = checked(&put(&place, "result.json", &result(6, 8, 5, "c")));
+    let html = page_of(&result(6, 8, 5, "c"));
     let mut parts = html.split("<details");
     let open = parts.next().unwrap_or_default().to_owned();
     let open = parts.fold(open, |open, part| open + part.split_once("</details>").map_or("", |(_, rest)| rest));
@@ -141,11 +144,10 @@ fn what_is_not_folded_fits_two_pages_of_paper() {
 
 #[test]
 fn one_cluster_64_columns_500_sites_and_names_with_html_have_a_page() {
-    let place = Folder::new("sizes");
     for (k, d, sites, name) in
         [(1, 1, 3, "c"), (1, 64, 2, "c"), (30, 64, 500, "c"), (200, 2, 500, "c"), (3, 4, 5, NASTY)]
     {
-        let html = checked(&put(&place, "result.json", &result(k, d, sites, name)));
+        let html = page_of(&result(k, d, sites, name));
         let escaped = html.contains("&lt;script&gt;alert(&quot;x&quot;)&lt;/script&gt;");
         assert_eq!(escaped, name == NASTY, "names stay names");
         let said = if k == 1 { "One group, which is all rows together".to_owned() } else { format!("{k} clusters") };
@@ -161,11 +163,10 @@ fn headline(html: &str) -> &str {
 /// What a finding refutes is not said on the top.
 #[test]
 fn no_headline_says_what_a_finding_refutes() {
-    let place = Folder::new("headline");
     for (name, why) in veilsum_cluster::warnings::KINDS {
         let mut doubted = result(3, 4, 5, "c");
         doubted["findings"] = json!([{"name": name, "text": "a doubt", "numbers": {}}]);
-        let html = checked(&put(&place, "result.json", &doubted));
+        let html = page_of(&doubted);
         let says = headline(&html);
         assert_eq!(says.contains("clusters were computed among"), why.is_none(), "{name}: {says}");
         assert!(why.is_none_or(|why| says.contains(&veilsum_charts::text::escaped(why))), "{name}: {says}");
@@ -176,23 +177,21 @@ fn no_headline_says_what_a_finding_refutes() {
 /// Groups are found if none could have been chosen.
 #[test]
 fn groups_are_found_if_they_were_tested_against_none() {
-    let place = Folder::new("tested");
     let mut swept = result(3, 4, 5, "c");
     let point = |k: u32| json!({"k": k, "indices": {"gap": 0.1, "gap_error": 0.01}, "objective": 1.0, "rounds": 4, "converged": true});
     swept["curve"] = (2..5).map(point).collect();
-    assert!(headline(&checked(&put(&place, "result.json", &swept))).starts_with("3 clusters were computed"));
+    assert!(headline(&page_of(&swept)).starts_with("3 clusters were computed"));
     swept["curve"] = (1..5).map(point).collect();
-    assert!(headline(&checked(&put(&place, "result.json", &swept))).starts_with("3 groups of similar rows were found"));
+    assert!(headline(&page_of(&swept)).starts_with("3 groups of similar rows were found"));
 }
 
 /// A yardstick is computed for this K and these columns, or none is named.
 #[test]
 fn how_good_is_beside_rows_without_groups() {
-    let place = Folder::new("yardstick");
     let said = |d: usize| {
         let mut all = result(3, d, 5, "c");
         all["indices"] = json!({"modified_partition_coefficient": 0.4});
-        let html = checked(&put(&place, "result.json", &all));
+        let html = page_of(&all);
         let good =
             html.split("How good: ").nth(1).and_then(|rest| rest.split("</li>").next()).expect("a sentence").to_owned();
         assert!(!good.contains("coefficient") && !html.contains("reach 0.7"), "{good}");
@@ -206,7 +205,6 @@ fn how_good_is_beside_rows_without_groups() {
 /// Every number of a noisy result stands beside its error, or is not on the page.
 #[test]
 fn what_has_no_error_under_noise_is_not_shown() {
-    let place = Folder::new("errors");
     let mut noisy = result(2, 2, 5, "c");
     noisy["privacy"] = json!({"promise": "noise"});
     noisy["centres"] = json!([[0.123451, 0.223451], [0.323451, 0.423451]]);
@@ -219,7 +217,7 @@ fn what_has_no_error_under_noise_is_not_shown() {
     noisy["indices"] = json!({"fuzzy_davies_bouldin": 0.565_656, "modified_partition_coefficient": 0.676_767});
     noisy["curve"] = json!([{"k": 2, "indices": {"fuzzy_davies_bouldin": 0.787_878}, "objective": 9.898_98}, {"k": 3, "objective": 8.787_87}]);
     noisy["converged"] = json!(false);
-    let html = checked(&put(&place, "result.json", &noisy));
+    let html = page_of(&noisy);
     for shown in ["0.123 ± 0.011", "0.423 ± 0.014", "41.8 ± 3.5", "80.0 ± 7.0", "0.566 ± 0.015", "0.100 ± 0.016"]
     {
         assert!(html.contains(shown), "{shown}");
@@ -229,7 +227,7 @@ fn what_has_no_error_under_noise_is_not_shown() {
     noisy["errors"]["not_distinguishable_from_noise"] = json!(["/sizes/1"]);
     noisy["errors"]["below"] = json!({"/sizes/1": 9_876.5});
     noisy["mass"] = json!([null, null]);
-    let counted = checked(&put(&place, "result.json", &noisy));
+    let counted = page_of(&noisy);
     for shown in ["988000 ± 12000", "below 98"] {
         assert!(counted.contains(shown), "{shown}");
     }
@@ -242,14 +240,13 @@ fn what_has_no_error_under_noise_is_not_shown() {
 
 #[test]
 fn the_columns_that_matter_come_first_and_the_rest_is_folded() {
-    let place = Folder::new("columns");
     let mut wide = result(3, 30, 5, "c");
     let part = |j: usize| {
         json!({"column": format!("c column {j}"), "between": if j == 17 { 0.7 } else { 0.3 / 29.0 }, "total": 0.033,
             "explained": 0.5, "mean": 0.25, "deviation": 0.5})
     };
     wide["profile"] = (0..30).map(part).collect();
-    let html = checked(&put(&place, "result.json", &wide));
+    let html = page_of(&wide);
     let open = html.find("c column 17</td>").expect("it is there");
     let folded = html.find("The other 24 columns, which differ less").expect("the rest");
     assert!(open < folded && html.contains("70 %") && html.contains("0.25 ± 0.50"));
@@ -260,7 +257,6 @@ fn the_columns_that_matter_come_first_and_the_rest_is_folded() {
 /// The partition coefficient of one group is 1 and its entropy 0, whatever the rows are.
 #[test]
 fn one_group_is_best_by_no_partition_index_and_ranges_are_those_of_the_indices() {
-    let place = Folder::new("partition");
     let mut one = result(1, 2, 5, "c");
     let point = |(k, coefficient, entropy): (u32, f64, f64)| {
         let indices = json!({"partition_coefficient": coefficient, "partition_entropy": entropy});
@@ -268,7 +264,7 @@ fn one_group_is_best_by_no_partition_index_and_ranges_are_those_of_the_indices()
     };
     one["curve"] = [(1, 1.0, 0.0), (2, 0.7, 0.5), (3, 0.8, 0.4)].map(point).to_vec().into();
     one["indices"] = json!({"modified_partition_coefficient": 0.6});
-    let html = checked(&put(&place, "result.json", &one));
+    let html = page_of(&one);
     assert!(html.contains("Why 1: of 1 to 3 groups") && !html.contains("best there"));
     assert!(html.contains("K = 3: largest") && html.contains("K = 3: smallest"));
     assert!(html.contains("0 to 1"));
@@ -276,34 +272,32 @@ fn one_group_is_best_by_no_partition_index_and_ranges_are_those_of_the_indices()
 
 #[test]
 fn a_run_that_stopped_says_so_on_top_and_who_was_lost() {
-    let place = Folder::new("early");
     let mut early = result(3, 2, 5, "c");
     early["ended_early"] =
         json!({"round": 2, "at_rest": false, "reason": "a site left <b>", "lost": ["c site 0"], "refused": []});
     early["converged"] = json!(false);
     early["departures"] = json!([{"site": "c site 0", "question": 1, "why": null}]);
-    let html = checked(&put(&place, "result.json", &early));
+    let html = page_of(&early);
     assert!(html.contains("This run stopped before its end, after 2 rounds: a site left &lt;b&gt;."));
     assert!(html.contains("lost: gone, silent, or left out because it broke a rule") && html.contains("never"));
 }
 
 #[test]
 fn what_is_drowned_in_noise_or_missing_is_left_out_and_said() {
-    let place = Folder::new("noise");
     let mut noisy = result(3, 2, 5, "c");
     noisy["centres"][1][0] = Value::Null;
     noisy["privacy"] =
         json!({"promise": "(5, 1e-6)-differentially private", "epsilon": 5.0, "delta": 1e-6, "unit": "record"});
     noisy["errors"] =
         json!({"centres": [[0.01, 0.02], [0.5, 0.01], [0.1, 0.1]], "not_distinguishable_from_noise": ["/centres/1/0"]});
-    let html = checked(&put(&place, "result.json", &noisy));
+    let html = page_of(&noisy);
     assert!(html.contains(">noise<") && html.contains("± 0.02"));
     assert!(html.contains("among the rows of 4 sites"), "a count without an error is not said");
     assert!(html.contains("(5, 1e-6)-differentially private"));
     // What a site knows that ran no copy of the method.
     let few = json!({"format": "veilsum-result/1", "method": "fcm", "k": 1, "m": 2.0, "centres": [[1.0]], "columns": ["x"], "converged": null,
         "ended_early": null, "plan_hash": "00", "standardisation": null, "traffic": {}});
-    assert!(checked(&put(&place, "result.json", &few)).contains("does not say whether the run converged"));
+    assert!(page_of(&few).contains("does not say whether the run converged"));
 }
 
 /// A run's own result has the numbers that its file has as `null`.
@@ -343,7 +337,6 @@ fn centres_without_errors_are_not_shown_under_noise() {
 
 #[test]
 fn described_columns_have_a_page_of_their_own() {
-    let place = Folder::new("described");
     let mut described = result(1, 2, 5, "c");
     let number = |name: &str| {
         json!({"column": name, "mean": 1.0, "deviation": 0.5,
@@ -352,7 +345,7 @@ fn described_columns_have_a_page_of_their_own() {
     described["method"] = json!("describe");
     described["description"] = json!({"rows": 40, "missing": "not counted", "numbers": [number("a"), number(NASTY)],
         "categories": [{"column": NASTY, "counts": [{"category": NASTY, "rows": 4, "share": 0.1}]}]});
-    let html = checked(&put(&place, "result.json", &described));
+    let html = page_of(&described);
     assert!(html.contains("Nobody looked for groups") && html.contains("Columns of categories"));
     assert!(!html.contains("Where the clusters are"));
 }
