@@ -16,9 +16,9 @@ lint:
 ci:
     .ci/run
 
-# Measure a masked round against an unmasked one, the cost of a round, and rounds over networks
+# Measure a masked round against an unmasked one, and rounds over networks
 bench:
-    cargo bench --bench masked_ratio --bench round_cost --bench networks
+    cargo bench --bench masked_ratio --bench networks
 
 # Build the program as it is shipped: without a path of this machine, and within its limit of bytes
 release *folder:

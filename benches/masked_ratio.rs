@@ -25,7 +25,7 @@ use veilsum_node::{
 use veilsum_proto::identity::Identity;
 use veilsum_testkit::{
     cost::{Cost, Timed},
-    measure::{Spread, cpu, for_real, print_machine, seconds},
+    measure::{Spread, for_real, print_machine, seconds},
 };
 
 const LABEL: &[u8; 24] = b"veilsum bench ratio   v1";
@@ -39,28 +39,25 @@ struct Size {
     repetitions: usize,
 }
 
-/// One run: when each total was there, and processor time at the first and the last of them.
+/// One run: when each total was there.
 struct Run {
-    whole: Duration,
-    marks: Vec<(Instant, Option<Duration>)>,
+    marks: Vec<Instant>,
     centres: Vec<Vec<f64>>,
 }
 
 impl Run {
-    /// Wall and processor time of a round, from the first total to the last: keys and connections stay outside.
-    fn per_round(&self) -> (f64, f64) {
-        let (Some(first), Some(last)) = (self.marks.first(), self.marks.last()) else { return (f64::NAN, f64::NAN) };
-        let rounds = (self.marks.len() - 1) as f64;
-        let cpu = last.1.zip(first.1).map_or(f64::NAN, |(l, f)| l.saturating_sub(f).as_secs_f64());
-        (1e3 * (last.0 - first.0).as_secs_f64() / rounds, 1e3 * cpu / rounds)
+    /// Milliseconds of a round on the wall, from the first total to the last: keys and connections stay outside.
+    fn per_round(&self) -> f64 {
+        let [first, rest @ .., last] = &self.marks[..] else { return f64::NAN };
+        1e3 * (*last - *first).as_secs_f64() / (rest.len() + 1) as f64
     }
 }
 
-type Marks = Arc<Mutex<Vec<(Instant, Option<Duration>)>>>;
+type Marks = Arc<Mutex<Vec<Instant>>>;
 
 fn mark(marks: &Marks) {
     if let Ok(mut marks) = marks.lock() {
-        marks.push((Instant::now(), cpu()));
+        marks.push(Instant::now());
     }
 }
 
@@ -87,19 +84,11 @@ fn main() {
     for (a, b) in masked.iter().zip(&plain) {
         assert_eq!(a.centres, b.centres, "both runs end at the same centres, to the last bit");
     }
-    let wall = |runs: &[Run]| Spread::of(runs.iter().map(|r| r.per_round().0));
-    let processor = |runs: &[Run]| Spread::of(runs.iter().map(|r| r.per_round().1));
-    let whole = |runs: &[Run]| Spread::of(runs.iter().map(|r| 1e3 * r.whole.as_secs_f64()));
-    let ratio = |of: &dyn Fn(&Run) -> f64| Spread::of(masked.iter().zip(&plain).map(|(a, b)| of(a) / of(b)));
+    let wall = |runs: &[Run]| Spread::of(runs.iter().map(Run::per_round)).to_string();
+    let ratio = Spread::of(masked.iter().zip(&plain).map(|(a, b)| a.per_round() / b.per_round())).to_string();
     println!("\n{:<42}{:>30}{:>30}{:>24}", "median (smallest to largest)", "masked", "unmasked", "ratio");
-    let line = |name: &str, a: Spread, b: Spread, r: Spread| {
-        println!("{name:<42}{:>30}{:>30}{:>24}", a.to_string(), b.to_string(), r.to_string());
-    };
-    line("wall time of a round, ms", wall(&masked), wall(&plain), ratio(&|r| r.per_round().0));
-    line("processor time of a round, ms", processor(&masked), processor(&plain), ratio(&|r| r.per_round().1));
-    let all = ratio(&|r| r.whole.as_secs_f64());
-    line("whole run with connections and keys, ms", whole(&masked), whole(&plain), all);
-    where_it_goes(&size, &sites, &work, processor(&masked).median - processor(&plain).median);
+    println!("{:<42}{:>30}{:>30}{ratio:>24}", "wall time of a round, ms", wall(&masked), wall(&plain));
+    in_memory(&size, &sites, &work);
     println!();
     print_machine();
 }
@@ -109,8 +98,8 @@ fn rows_asked_for() -> Option<usize> {
     std::env::args().skip_while(|a| a != "--rows").nth(1)?.parse().ok()
 }
 
-/// Splits the difference with the same round played in memory.
-fn where_it_goes(size: &Size, sites: &[(String, Rows)], work: &PlanSpec, more: f64) {
+/// What a round waits for, from the same round played in memory.
+fn in_memory(size: &Size, sites: &[(String, Rows)], work: &PlanSpec) {
     let domain = work.domain().expect("a box");
     let question = Question::Cluster(work.first_question(size.sites).expect("a question"));
     let rows = Prepared::new(&sites[0].1, &domain, work.out_of_box).expect("rows");
@@ -122,12 +111,8 @@ fn where_it_goes(size: &Size, sites: &[(String, Rows)], work: &PlanSpec, more: f
     let mut pump = Timed::new(size.sites, 16);
     let costs: Vec<Cost> = (0..12).map(|_| pump.round(K * COLUMNS + K, [])).collect();
     let milli = |of: &dyn Fn(&Cost) -> Duration| Spread::of(costs.iter().map(|c| 1e3 * of(c).as_secs_f64()));
-    let all = milli(&|c| c.aggregator_total() + c.sites_total());
-    println!("\na site's own sums, one core: {sums:.3} ms");
-    println!(
-        "protocol of a round in memory, all parties: {all:.2} ms; the runs differ by {more:.2} ms of processor time"
-    );
     let in_a_row = milli(&|c| c.aggregator_total() + c.sites_total() / size.sites as u32);
+    println!("\na site's own sums, one core: {sums:.3} ms");
     println!("with a machine for each party a round waits for {in_a_row:.2} ms of protocol (aggregator and one site)");
 }
 
@@ -165,12 +150,10 @@ async fn masked_run(sites: &[(String, Rows)], work: &PlanSpec) -> Run {
         }),
         ..LoopbackConfig::new(sites.iter().cloned().map(LoopbackSite::from).collect(), work.clone())
     };
-    let began = Instant::now();
     let run = loopback::run(config).await.expect("a federation");
-    let whole = began.elapsed();
     let result = run.result.expect("a result");
     let marks = std::mem::take(&mut *marks.lock().expect("marks"));
-    Run { whole, marks, centres: result.centres }
+    Run { marks, centres: result.centres }
 }
 
 // ---- the unmasked run: nothing of this is in the product ----
@@ -187,7 +170,6 @@ fn frame(body: &[u8]) -> Vec<u8> {
 async fn plain_run(sites: &[(String, Rows)], work: &PlanSpec) -> Run {
     let (sites, work) = (sites.to_vec(), work.clone());
     let marks = Marks::default();
-    let began = Instant::now();
     let domain = work.domain().expect("a box");
     let identities: Vec<Identity> = (0..=sites.len()).map(|_| Identity::generate(&mut system_rng())).collect();
     let credentials = |i: usize| Credentials::from_seed(&identities[i].seed()).expect("credentials");
@@ -248,9 +230,8 @@ async fn plain_run(sites: &[(String, Rows)], work: &PlanSpec) -> Run {
     for client in clients {
         client.await.expect("a site");
     }
-    let whole = began.elapsed();
     let marks = std::mem::take(&mut *marks.lock().expect("marks"));
-    Run { whole, marks, centres: work.units(&outcome.centres).expect("units").0 }
+    Run { marks, centres: work.units(&outcome.centres).expect("units").0 }
 }
 
 async fn plain_site(me: Credentials, to: SocketAddr, key: [u8; 32], rows: Arc<Prepared>, form: SumBounds) {

@@ -137,14 +137,11 @@ def sums():
 
 
 def kernel():
-    """Ours against plain loops, with more threads, with another m, against the operations alone, and a sweep."""
+    """Ours against the operations alone, and a sweep."""
     text = example("kernel_speed", 20_000 if QUICK else 1_000_000)
     found = {}
     for line in text.splitlines():
-        if line[:1].isdigit() and "thread(s):" in line:
-            naive, fast, ratio, whole, more, other = re.findall(r"[-+]?\d+\.\d+(?= ms|;| %)", line.split(":", 1)[1])
-            found[line[0]] = {"naive": float(naive), "kernel": float(fast), "whole steps": float(whole), "m = 1.5": float(other)}
-        elif line.startswith("operations alone"):
+        if line.startswith("operations alone"):
             found["of limit, %"] = float(re.search(r"reaches (\d+) %", line)[1])
         elif line.startswith("K = 2 to 9"):
             found["sweep"] = re.search(r"ratio (.+)$", line)[1]

@@ -1,59 +1,17 @@
-//! How fast are a site's sums? Everything runs in this process, and what is compared is on the same rows, in turns.
+//! How fast are a site's sums? Everything runs in this process, on one thread, and what is compared is on the same rows, in turns.
 //!
-//! For fuzzy c-means: the kernel against plain ndarray code, in whole steps and with m = 1.5, with one thread and with two; its operations
-//! alone; and a sweep over K in one pass against one question for
-//! each K. The first are of the quickest turns; what has a range behind it is a median.
+//! For fuzzy c-means with m = 2: the kernel in whole steps against its operations alone, of the quickest turns; and a sweep over K in one
+//! pass against one question for each K, where what has a range behind it is a median.
 //!
 //! `cargo run --release -p veilsum-cluster --example kernel_speed [rows] [columns] [clusters]`, about a minute. A fourth number, of threads,
-//! measures the kernel for m = 2 alone and prints milliseconds, one line a turn.
+//! measures the kernel alone and prints milliseconds, one line a turn.
 
 use std::time::{Duration, Instant};
 
 use fearless_simd::{Level, Simd, dispatch, prelude::*};
-use ndarray::{Array1, Array2, ArrayView2};
 use veilsum_cluster::{
     Batch, Centres, Domain, OutOfBox, Packed, Prepared, Query, Rows, Scaling, SumStep, kernel, words,
 };
-
-/// The sums of fuzzy c-means for m = 2 as one writes them with ndarray, row by row: `WS` (K x d) and `U` (K).
-fn naive(rows: ArrayView2<'_, f64>, centres: ArrayView2<'_, f64>) -> (Array2<f64>, Array1<f64>) {
-    let mut sums = Array2::zeros(centres.dim());
-    let mut weights = Array1::zeros(centres.nrows());
-    for row in rows.outer_iter() {
-        let inverse: Array1<f64> = centres
-            .outer_iter()
-            .map(|centre| {
-                let difference = &row - &centre;
-                1.0 / difference.dot(&difference)
-            })
-            .collect();
-        let total = inverse.sum();
-        for (k, inverse) in inverse.iter().enumerate() {
-            let u = inverse / total;
-            sums.row_mut(k).scaled_add(u * u, &row);
-            weights[k] += u * u;
-        }
-    }
-    (sums, weights)
-}
-
-fn naive_parallel(rows: ArrayView2<'_, f64>, centres: ArrayView2<'_, f64>) -> (Array2<f64>, Array1<f64>) {
-    let half = rows.nrows() / 2;
-    let (left, right) = rows.split_at(ndarray::Axis(0), half);
-    let (a, b) = rayon::join(|| naive(left, centres), || naive(right, centres));
-    (a.0 + b.0, a.1 + b.1)
-}
-
-/// The quickest of several calls, after one that warms up.
-fn best<T>(repeats: usize, mut call: impl FnMut() -> T) -> Duration {
-    std::hint::black_box(call());
-    let timed = (0..repeats).map(|_| {
-        let start = Instant::now();
-        std::hint::black_box(call());
-        start.elapsed()
-    });
-    timed.min().unwrap_or_default()
-}
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
     let mut arguments = std::env::args().skip(1).map(|argument| argument.parse::<usize>());
@@ -62,58 +20,24 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
 
     let domain = Domain::new(vec![0.0; d], vec![1.0; d], Scaling::Box)?;
     // Rows drawn like a start: uniform in the box.
-    let drawn: Centres = Centres::uniform(&domain, n, 1)?;
-    let rows = Rows::new(drawn.as_slice().to_vec(), d)?;
+    let rows = Rows::new(Centres::uniform(&domain, n, 1)?.as_slice().to_vec(), d)?;
     let centres = Centres::uniform(&domain, k, 2)?;
-    let view = drawn.as_array();
-
     if let Some(threads) = arguments.next() {
         return alone(&Packed::new(&rows), &centres, threads?);
     }
-    let start = Instant::now();
-    let packed = Packed::new(&rows);
-    println!("N = {n}, d = {d}, K = {k}, m = 2; packing once: {:.1} ms", start.elapsed().as_secs_f64() * 1e3);
-
-    let sums = kernel::fuzzy_sums(&packed, &centres, 2.0)?;
-    let (expected, _) = naive(view, centres.as_array());
-    let error = expected.iter().zip(&sums.weighted_sums).map(|(a, b)| (a - b).abs() / a.abs()).fold(0.0, f64::max);
-    println!("largest relative difference of a weighted sum: {error:.1e}");
-
     let site = Prepared::new(&rows, &domain, OutOfBox::Refuse)?;
-    let question = Batch::from(Query::fuzzy_sums(centres.clone(), 2.0));
+    let question = Batch::from(Query::fuzzy_sums(centres, 2.0));
     let steps = [k * d, k].map(|len| SumStep { len, fraction_bits: 38 });
-    for threads in [1, 2] {
-        let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build()?;
-        let (slow, fast, whole, other) = pool.install(|| {
-            let naive_run = || {
-                if threads == 1 { naive(view, centres.as_array()) } else { naive_parallel(view, centres.as_array()) }
-            };
-            let slow = best(3, naive_run);
-            let (mut fast, mut whole) = (Duration::MAX, Duration::MAX);
-            for _ in 0..15 {
-                fast = fast.min(best(2, || kernel::fuzzy_sums(&packed, &centres, 2.0)));
-                whole = whole.min(best(2, || words(&question, &site, &steps)));
-            }
-            let slow = slow.min(best(2, naive_run));
-            (slow, fast, whole, best(3, || kernel::fuzzy_sums(&packed, &centres, 1.5)))
-        });
-        let ms = |time: Duration| time.as_secs_f64() * 1e3;
-        println!(
-            "{threads} thread(s): naive ndarray {:.1} ms, kernel {:.1} ms, ratio {:.1}; in whole steps {:.1} ms, {:+.1} %; \
-             kernel with m = 1.5: {:.1} ms",
-            ms(slow),
-            ms(fast),
-            ms(slow) / ms(fast),
-            ms(whole),
-            100.0 * (ms(whole) / ms(fast) - 1.0),
-            ms(other),
-        );
-        if threads == 1 {
-            roofline(n, d, k, whole);
-        }
-    }
-    sweep(&site, d)?;
-    Ok(())
+    let turn = |_| {
+        let start = Instant::now();
+        std::hint::black_box(words(&question, &site, &steps)).expect("words");
+        start.elapsed()
+    };
+    let pool = rayon::ThreadPoolBuilder::new().num_threads(1).build()?;
+    let whole = pool.install(|| (0..45).map(turn).min()).unwrap_or_default();
+    println!("N = {n}, d = {d}, K = {k}, m = 2: in whole steps {:.1} ms", whole.as_secs_f64() * 1e3);
+    roofline(n, d, k, whole);
+    sweep(&site, d)
 }
 
 /// Median, smallest and largest of an odd number of values.

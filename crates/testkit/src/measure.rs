@@ -1,9 +1,6 @@
-//! What the benches share: statistics over repetitions, the machine's noise, what a signature costs.
+//! What the benches share: statistics over repetitions, and the machine's noise.
 
 use std::time::Duration;
-
-use veilsum_node::random::system_rng;
-use veilsum_proto::identity::Identity;
 
 /// Median, smallest and largest of some measurements.
 #[derive(Clone, Copy)]
@@ -74,16 +71,4 @@ pub fn cpu() -> Option<Duration> {
     #[cfg(not(target_os = "linux"))]
     let found = None;
     found.map(|t| Duration::new(t.tv_sec as u64, t.tv_nsec as u32))
-}
-
-/// Microseconds of one signature and of checking one.
-pub fn signatures(times: usize) -> (Spread, Spread) {
-    let identity = Identity::generate(&mut system_rng());
-    let (key, parts) = (identity.public(), [&[1u8; 32][..], &[2u8; 32][..]]);
-    let signature = identity.sign("bench", &parts);
-    let micro = |work: &dyn Fn()| Spread::of((0..times).map(|_| 1e6 * seconds(work)));
-    let sign = micro(&|| {
-        std::hint::black_box(identity.sign("bench", &parts));
-    });
-    (sign, micro(&|| assert!(key.verify("bench", &parts, &signature))))
 }
