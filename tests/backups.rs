@@ -19,8 +19,10 @@ use crate::{
     service::{PLAN, Standing},
 };
 
-const SHORT: [&str; 3] = ["--set=max_rounds=4", "--set=init=uniform", "--set=dp_useless=true"];
-const LONG: [&str; 4] = ["--set=max_rounds=100", "--set=init=uniform", "--set=slots=64", "--set=dp_useless=true"];
+pub(crate) const SHORT: [&str; 3] = ["--set=max_rounds=4", "--set=init=uniform", "--set=dp_useless=true"];
+/// Many questions, so that a moment lies between two of them.
+pub(crate) const LONG: [&str; 4] =
+    ["--set=max_rounds=100", "--set=init=uniform", "--set=slots=64", "--set=dp_useless=true"];
 
 /// Everything in a folder, as it is now. A file that is being replaced may be gone when it is its turn; one copies again then.
 pub(crate) fn copy_of(folder: &Path) -> Folder {

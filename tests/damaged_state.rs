@@ -8,7 +8,6 @@ use std::{
     path::{Path, PathBuf},
     process::Command,
     sync::Arc,
-    time::Duration,
 };
 
 use veilsum_node::{
@@ -21,14 +20,9 @@ use veilsum_testkit::program::{Parties, Running, start, start_limited, veilsum};
 
 use crate::{
     joining::{Founded, Organisation},
+    processes::{LIMIT, LONG, QUICK, SIZES},
     said::Told,
 };
-
-const SIZES: [usize; 5] = [40, 55, 61, 48, 70];
-const LIMIT: Duration = Duration::from_secs(120);
-const QUICK: [&str; 8] = ["--phase-timeout", "6", "--grace", "1", "--join-timeout", "60", "--on-loss", "stop"];
-/// Many rounds, so that files grow.
-const LONG: [&str; 5] = ["--set=init=uniform", "--set=epsilon=0", "--set=max_rounds=120", "--set=slots=64", "--seed=9"];
 
 fn journals(folder: impl AsRef<Path>) -> Vec<PathBuf> {
     let files = fs::read_dir(folder).expect("a state folder").flatten().map(|f| f.path());

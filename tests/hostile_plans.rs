@@ -212,20 +212,6 @@ async fn opened(cast: &Cast, timing: Timing) -> (AggregatorHost, Tasks) {
     (hub, tasks)
 }
 
-/// What real sites open to a coordinator that puts these questions, up to the first that they refuse.
-fn session(cast: &Cast, questions: &[Question]) -> Vec<Vec<u64>> {
-    run(async {
-        let (mut hub, _tasks) = opened(cast, LOOPBACK_TIMING).await;
-        counted_over(&mut hub, (0..SIZES.len() as u16).collect()).await;
-        let mut found = Vec::new();
-        for question in questions {
-            let Some(values) = total(&mut hub, question, words(cast, question)).await else { break };
-            found.push(values);
-        }
-        found
-    })
-}
-
 /// What becomes of real sites under a coordinator that puts the method's own questions but for what `change` makes of the question with
 /// that number.
 fn against(cast: &Cast, change: impl Fn(u32, &mut Question)) -> Vec<Result<ClientReport, Failure>> {
@@ -325,7 +311,14 @@ fn noi_2_noise_is_new_in_every_session_of_a_plan() {
     let work = noisy(3);
     let first = Question::Cluster(work.first_question(SIZES.len()).unwrap());
     let cast = cast(&work, SIZES.len(), |_| {}).unwrap();
-    let [once, again] = [0; 2].map(|_| session(&cast, std::slice::from_ref(&first)).concat());
+    let session = |_| {
+        run(async {
+            let (mut hub, _tasks) = opened(&cast, LOOPBACK_TIMING).await;
+            counted_over(&mut hub, (0..SIZES.len() as u16).collect()).await;
+            total(&mut hub, &first, words(&cast, &first)).await.expect("a total")
+        })
+    };
+    let [once, again] = [0; 2].map(session);
     assert_eq!((once.len(), again.len()), (10, 10));
     assert!(once.iter().zip(&again).all(|(a, b)| a != b), "equal noise in two sessions");
 }

@@ -20,7 +20,8 @@ use veilsum_testkit::{
     seeds::Dice,
 };
 
-const SIZES: [usize; 5] = [40, 55, 61, 48, 70];
+use super::processes::SIZES;
+
 const COMMON: [&str; 5] =
     ["--set=init=uniform", "--set=epsilon=0", "--set=max_rounds=100", "--set=slots=64", "--seed=9"];
 const JUDGED: [&str; 2] = ["--set", "judge=intermediary"];

@@ -1,8 +1,6 @@
 //! Noise inside the sum (spec section 17): the draws, the keys and the account against the second implementation; and what a plan with
 //! noise does not let itself be made into. Whole federations with noise are in `noise_runs`.
 
-use std::path::Path;
-
 use serde_json::{Value, json};
 use veilsum_cluster::{
     Algorithm, Method, OutOfBox, Prepared, Query, Rows, Step,
@@ -18,11 +16,13 @@ use veilsum_node::{
 };
 use veilsum_proto::{
     Rule, fixed,
-    identity::from_hex,
     noise::{Key, Stream, gaussian},
     suite::{Hash, hash},
 };
-use veilsum_testkit::in_process::{fcm, made_up, prepared, unit_square};
+use veilsum_testkit::{
+    in_process::{fcm, made_up, prepared, unit_square},
+    vectors::{self, array, hex, number},
+};
 
 pub(crate) const SIZES: [usize; 5] = [120, 90, 140, 110, 100];
 pub(crate) const ROWS: u64 = 560;
@@ -41,26 +41,15 @@ fn shared(work: &PlanSpec) -> SumBounds {
     work.form(SIZES.len(), 256).expect("a form")
 }
 
-fn vectors() -> Vec<Value> {
-    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("protocol/vectors/v4/noise.json");
-    let text = std::fs::read_to_string(&path).unwrap_or_else(|e| panic!("{}: {e}", path.display()));
-    let file: Value = serde_json::from_str(&text).expect("JSON");
-    file["cases"].as_array().expect("cases").clone()
-}
-
-fn bytes<const N: usize>(v: &Value) -> [u8; N] {
-    v.as_str().and_then(from_hex).and_then(|b| b.try_into().ok()).unwrap_or_else(|| panic!("not {N} bytes: {v}"))
-}
-
 /// [NOI-1], [NOI-2], [NOI-3], [NOI-6]: the second implementation draws the same numbers from the same keys, and gives the same answers to
 /// the bit.
 #[test]
 fn as_the_second_implementation_has_it() {
     let mut seen = [0; 3];
-    for c in vectors() {
+    for c in vectors::cases("noise") {
         match c["function"].as_str().expect("a function") {
             "gaussian" => {
-                let mut stream = Stream::new(&Key::from_bytes(bytes(&c["key"])));
+                let mut stream = Stream::new(&Key::from_bytes(array(&c["key"])));
                 let sigma = c["sigma"].as_u64().expect("sigma");
                 if let Some(rule) = c.get("rule") {
                     assert_eq!(*rule, json!(gaussian(sigma, &mut stream).unwrap_err().rule()), "sigma {sigma}");
@@ -73,7 +62,7 @@ fn as_the_second_implementation_has_it() {
             }
             "stream" => {
                 use rand_core::Rng;
-                let mut stream = Stream::new(&Key::from_bytes(bytes(&c["key"])));
+                let mut stream = Stream::new(&Key::from_bytes(array(&c["key"])));
                 for word in c["words"].as_array().expect("words") {
                     assert_eq!(stream.next_u64(), word.as_u64().expect("a word"));
                 }
@@ -91,13 +80,11 @@ fn as_the_second_implementation_has_it() {
 
 /// One site's answer with everything that is in it: the plan's budget, deviations, sums, steps and draws.
 fn whole_answer(c: &Value) {
-    let hex = |name: &str| from_hex(c[name].as_str().expect("bytes")).expect("bytes");
-    let number = |name: &str| c[name].as_u64().expect("a number") as usize;
-    let work = PlanSpec::from_bytes(&hex("work")).expect("a plan");
-    let form = work.form(number("sites"), number("max_rows") as u64).expect("a form");
-    let question = Question::from_bytes(&hex("question")).expect("a question");
+    let work = PlanSpec::from_bytes(&hex(&c["work"])).expect("a plan");
+    let form = work.form(number(&c["sites"]) as usize, number(&c["max_rows"])).expect("a form");
+    let question = Question::from_bytes(&hex(&c["question"])).expect("a question");
     if c["name"] == "first round" {
-        assert_eq!(question, Question::Cluster(work.first_question(number("sites")).unwrap()));
+        assert_eq!(question, Question::Cluster(work.first_question(number(&c["sites"]) as usize).unwrap()));
     }
     let rows: Vec<Vec<f64>> = serde_json::from_value(c["site"].clone()).expect("rows");
     let rows = Rows::new(rows.concat(), work.columns.len()).unwrap();
@@ -111,7 +98,7 @@ fn whole_answer(c: &Value) {
         let one = told["one"].as_f64().unwrap();
         assert!((b.scale.unit() * one - 1.0).abs() < 1e-12, "{} {one}", b.block.name);
     }
-    let key = Key::from_bytes(bytes(&c["key"]));
+    let key = Key::from_bytes(array(&c["key"]));
     let words = question::contribute(&question, &rows, &Terms { noise: Some(&key), ..Terms::everybody(form) });
     assert_eq!(Value::from(words.unwrap()), c["words"], "{}", c["name"]);
 }
@@ -409,7 +396,7 @@ fn noi_5_what_no_sensitivity_is_proved_for_is_refused() {
 fn documents_say_what_screens_say() {
     let said = dp::guesses(Unit::Record, Noise::usual(DEFAULT_RHO, 1).price(), DEFAULT_NANO_RHO);
     for file in ["README.md", "threat-model.md", "docs/src/account.md"] {
-        let text = std::fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join(file)).expect("a document");
+        let text = crate::source::read(file);
         let words: Vec<&str> = text.split_whitespace().filter(|word| *word != ">").collect();
         assert!(words.join(" ").contains(said.trim_end_matches('.')), "{file}: {said}");
     }

@@ -16,15 +16,10 @@ use veilsum_testkit::{
 };
 
 use crate::{
-    backups::copy_of,
+    backups::{LONG, SHORT, copy_of},
     joining::{LIMIT, SITES},
     service::{PLAN, Standing},
 };
-
-/// Many questions, so that a moment lies between two of them.
-const LONG: [&str; 4] = ["--set=max_rounds=100", "--set=init=uniform", "--set=slots=64", "--set=dp_useless=true"];
-
-const SHORT: [&str; 3] = ["--set=max_rounds=6", "--set=init=uniform", "--set=dp_useless=true"];
 
 /// So many runs, usually, and what is drawn for them.
 fn long_form(usual: u64, what: &[u8; 24]) -> (u64, Stream) {

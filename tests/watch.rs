@@ -1,24 +1,20 @@
 //! What shows how a run goes, beside real parties: the file of events against its schema, metrics; and what a full disk does.
 
-use std::{
-    fs,
-    path::{Path, PathBuf},
-    time::Duration,
-};
+use std::{fs, path::PathBuf, time::Duration};
 
 use serde_json::Value;
 use veilsum_testkit::program::{Ended, ONE_RUN, Parties, Running, end_well, start, veilsum};
 
 use crate::said::{Told, says, until};
 use crate::schemas;
+use crate::source::read;
 
 const SIZES: [usize; 3] = [40, 55, 61];
 const PLAN: [&str; 4] = ["--set=init=uniform", "--set=epsilon=0", "--set=max_rounds=60", "--set=slots=64"];
 const LIMIT: Duration = Duration::from_secs(120);
 
 fn schema() -> Value {
-    let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("docs/src/events.schema.json");
-    serde_json::from_str(&fs::read_to_string(file).expect("the schema")).expect("a JSON document")
+    serde_json::from_str(&read("docs/src/events.schema.json")).expect("a JSON document")
 }
 
 fn fits(value: &Value) -> bool {
@@ -45,8 +41,7 @@ fn the_schema_refuses_what_is_not_an_event() {
 /// Every event that the product knows is in the schema, and the other way round.
 #[test]
 fn every_event_has_its_place_in_the_schema() {
-    let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("crates/node/src/role/progress.rs");
-    let source = fs::read_to_string(file).expect("a source");
+    let source = read("crates/node/src/role/progress.rs");
     let (_, events) = source.split_once("pub enum Progress {\n").expect("the events");
     let events = events.split("\n}\n").next().expect("its end").lines().filter_map(|line| line.strip_prefix("    "));
     let named = |line: &str| {
