@@ -1,7 +1,7 @@
 //! No message suggests what weakens a protection (CONTRIBUTING.md, rule 10): every text in the product's sources is read for
 //! advice to give up some of what a plan or a policy protects by.
 
-use crate::source::product;
+use crate::source::{PRODUCT, product};
 
 /// Where a larger number protects less, and the words for one.
 const LESS_BY_MORE: &str =
@@ -45,14 +45,7 @@ fn weakening(text: &str) -> Option<String> {
 #[test]
 fn no_message_suggests_what_weakens_a_protection() {
     let (mut read, mut found) = (0, Vec::new());
-    let sources = product(&[
-        "crates/node/src",
-        "crates/cli",
-        "crates/federation/src",
-        "crates/proto/src",
-        "crates/door/src",
-        "crates/cluster/src",
-    ]);
+    let sources = product(PRODUCT);
     for (path, source) in &sources {
         for text in &source.texts {
             read += 1;

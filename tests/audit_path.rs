@@ -12,8 +12,8 @@ use crate::{
     source::{ROOT, Source, read, there},
 };
 
-/// The roots of the crates in the order in which they are read.
-const CRATES: [&str; 3] = ["crates/proto/src/lib.rs", "crates/door/src/lib.rs", "crates/contributions/src/lib.rs"];
+/// The crates in the order in which they are read.
+const CRATES: [&str; 3] = ["proto", "door", "contributions"];
 
 /// A title, a claim, and the modules that its files begin at.
 type Part = (&'static str, &'static str, &'static [&'static str]);
@@ -91,8 +91,8 @@ fn defined(line: &str) -> Option<(&str, bool)> {
 }
 
 /// Reads a file as the module `path`; `folder` is where its children are.
-fn add(tree: &mut Tree, path: &[String], file: &str, folder: &str, read: &dyn Fn(&str) -> Option<String>) {
-    let source = Source::of(&read(file).unwrap_or_else(|| panic!("no {file}")));
+fn add(tree: &mut Tree, path: &[String], file: &str, folder: &str) {
+    let source = Source::of(&read(file));
     let mut module = Module { file: file.to_owned(), lines: source.lines.0, ..Module::default() };
     let (mut rest, mut lines) = (String::new(), source.code.lines());
     while let Some(line) = lines.next() {
@@ -121,10 +121,10 @@ fn add(tree: &mut Tree, path: &[String], file: &str, folder: &str, read: &dyn Fn
     {
         let inner = [path, &[child.to_owned()]].concat();
         let (flat, nested) = (format!("{folder}/{child}.rs"), format!("{folder}/{child}/mod.rs"));
-        let found = if read(&flat).is_some() { flat } else { nested };
+        let found = if there(&flat) { flat } else { nested };
         // What stands elsewhere (`#[path]`) is of tests.
-        if read(&found).is_some() {
-            add(tree, &inner, &found, &format!("{folder}/{child}"), read);
+        if there(&found) {
+            add(tree, &inner, &found, &format!("{folder}/{child}"));
         }
     }
     tree.insert(path.to_vec(), module);
@@ -162,13 +162,12 @@ fn resolve(tree: &Tree, here: &[String], written: &[String], times: usize) -> Op
     Some(at)
 }
 
-fn crates_tree(roots: &[&str]) -> Tree {
+fn crates_tree() -> Tree {
     let mut tree = Tree::new();
-    for root in roots {
-        let (before, folder) = (tree.len(), root.rsplit_once('/').expect("a folder").0);
-        let name = format!("veilsum_{}", folder.split('/').nth(1).expect("a crate"));
-        add(&mut tree, &[name], root, folder, &|path| there(path).then(|| read(path)));
-        assert!(tree.len() > before + 5, "{root} has only {} modules", tree.len() - before);
+    for name in CRATES {
+        let (before, folder) = (tree.len(), format!("crates/{name}/src"));
+        add(&mut tree, &[format!("veilsum_{name}")], &format!("{folder}/lib.rs"), &folder);
+        assert!(tree.len() > before + 5, "{name} has only {} modules", tree.len() - before);
     }
     tree
 }
@@ -189,7 +188,7 @@ fn closure(tree: &Tree, roots: &[&str]) -> BTreeSet<Vec<String>> {
 
 /// The files of each part, in reading order, with their lines.
 fn parts() -> Vec<Vec<(String, usize)>> {
-    let (tree, mut seen) = (crates_tree(&CRATES), BTreeSet::new());
+    let (tree, mut seen) = (crates_tree(), BTreeSet::new());
     let mut files = |roots| {
         let mut part: Vec<(String, usize)> = Vec::new();
         for Module { file, lines, .. } in closure(&tree, roots).iter().map(|module| &tree[module]) {
@@ -197,7 +196,7 @@ fn parts() -> Vec<Vec<(String, usize)>> {
                 part.push((file.clone(), *lines));
             }
         }
-        let place = |file: &str| CRATES.iter().position(|root| file.starts_with(root.trim_end_matches("lib.rs")));
+        let place = |file: &str| CRATES.iter().position(|name| file.starts_with(&format!("crates/{name}/")));
         part.sort_by_key(|(file, _)| (place(file), file.clone()));
         part
     };

@@ -137,14 +137,9 @@ const PLACES: [(&str, &str, &[&str]); 14] = [
 
 const ALL: &str = "node/src federation/src proto/src door/src cluster/src charts/src cli python/src";
 
-fn sources() -> Vec<(String, Source)> {
-    let folders: Vec<String> = ALL.split(' ').map(|folder| format!("crates/{folder}")).collect();
-    product(&folders.iter().map(String::as_str).collect::<Vec<_>>())
-}
-
 #[test]
 fn led_4_what_reaches_outside_has_its_place() {
-    let sources = sources();
+    let sources = product(ALL);
     for (names, folders, places) in PLACES {
         let within = |path: &str| folders.split(' ').any(|folder| path.starts_with(&format!("crates/{folder}/")));
         let there = sources.iter().filter(|(path, _)| within(path));
@@ -169,7 +164,7 @@ fn led_4_what_reaches_outside_has_its_place() {
 #[test]
 fn led_4_sockets_are_the_carriers_and_frames_go_through_the_ledger() {
     let sockets = ["TcpStream", "TcpListener", "UdpSocket", "UnixStream", "UnixListener", "UnixDatagram", "quinn"];
-    let sources = sources();
+    let sources = product(ALL);
     let opens = |(path, source): &&(String, Source)| {
         !path.starts_with("crates/node/src/carrier/") && sockets.iter().any(|socket| source.names(socket))
     };

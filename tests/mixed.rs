@@ -40,29 +40,12 @@ fn weighted_indicators_come_to_what_numpy_comes_to() {
     for case in fixture["cases"].as_array().unwrap() {
         let (weight, epsilon) = (case["weight"].to_string(), case["epsilon"].to_string());
         let method = case["method"].as_str().unwrap();
-        let args = [
-            "--column",
-            "age",
-            "income",
-            "smoker=never,former,current",
-            "--set",
-            &format!("category_weight={weight}"),
-            "--method",
-            method,
-            "--set",
-            &format!("epsilon={epsilon}"),
-            "--k",
-            "3",
-            "--set",
-            &format!("init={start}"),
-            "--set",
-            "max_rounds=200",
-        ]; // one option a pair
-        let exact = match method {
-            "kmeans" => [].as_slice(),
-            _ => &["--set", "indices=scalars"],
-        };
-        let ended = demo(&out, &data, &[&args[..], exact].concat()).expect(0);
+        let indices = if method == "kmeans" { "" } else { " --set indices=scalars" };
+        let args = format!(
+            "--column age income smoker=never,former,current --set category_weight={weight} --method {method} --k 3 \
+             --set epsilon={epsilon} --set init={start} --set max_rounds=200{indices}"
+        );
+        let ended = demo(&out, &data, &args.split(' ').collect::<Vec<_>>()).expect(0);
         let result = out.json("out/result.json");
         let what = format!("{method}, weight {weight}");
         assert_eq!(

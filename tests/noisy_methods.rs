@@ -1,9 +1,10 @@
 //! Every family that runs with noise, as whole federations: the result is signed by all sites and near that of an exact run.
 
+use serde_json::Value;
 use veilsum_testkit::program::{Folder, veilsum};
 
 /// Runs a demonstration of five sites with these options, and gives its result.
-fn demo(more: &[&str]) -> serde_json::Value {
+fn demo(more: &[&str]) -> Value {
     let out = Folder::fresh();
     let folder = out.path("out");
     let args = [&["demo", "--out", &folder][..], more].concat();
@@ -14,7 +15,7 @@ fn demo(more: &[&str]) -> serde_json::Value {
     result
 }
 
-fn numbers(value: &serde_json::Value) -> Vec<f64> {
+fn numbers(value: &Value) -> Vec<f64> {
     value.as_array().expect("a list").iter().map(|x| x.as_f64().unwrap_or(f64::NAN)).collect()
 }
 
@@ -23,17 +24,13 @@ fn numbers(value: &serde_json::Value) -> Vec<f64> {
 fn noi_7_a_description_with_noise_is_near_the_exact_one() {
     let noisy = demo(&["--method", "describe", "--rho", "1"]);
     let exact = demo(&["--method", "describe", "--exact"]);
-    let rows = |of: &serde_json::Value| of["description"]["rows"].as_f64().expect("rows");
+    let rows = |of: &Value| of["description"]["rows"].as_f64().expect("rows");
     assert!((rows(&noisy) / rows(&exact) - 1.0).abs() < 0.05);
     // Counts that differ by their noise are no sign of a lost site.
     assert!(noisy["description"]["histogram_rows"].is_null() && noisy["description"]["spread_rows"].is_null());
-    for (noisy, exact) in noisy["description"]["numbers"]
-        .as_array()
-        .unwrap()
-        .iter()
-        .zip(exact["description"]["numbers"].as_array().unwrap())
-    {
-        let of = |value: &serde_json::Value, key: &str| value[key].as_f64().expect("a number");
+    let [noisy, exact] = [noisy, exact].map(|of| of["description"]["numbers"].as_array().unwrap().clone());
+    for (noisy, exact) in noisy.iter().zip(&exact) {
+        let of = |value: &Value, key: &str| value[key].as_f64().expect("a number");
         let deviation = of(exact, "deviation");
         assert!((of(noisy, "mean") - of(exact, "mean")).abs() < 0.1 * deviation, "{noisy} {exact}");
         assert!((of(noisy, "deviation") / deviation - 1.0).abs() < 0.3, "{noisy} {exact}");
@@ -43,11 +40,10 @@ fn noi_7_a_description_with_noise_is_near_the_exact_one() {
 }
 
 /// Whether every cluster of an exact `fcm` is near one of these centres.
-fn near(noisy: &serde_json::Value, most: f64) {
+fn near(noisy: &Value, most: f64) {
     let exact = demo(&["--exact", "--method", "fcm"]);
-    let boxed = |of: &serde_json::Value| -> Vec<Vec<f64>> {
-        of["centres_box"].as_array().expect("centres").iter().map(numbers).collect()
-    };
+    let boxed =
+        |of: &Value| -> Vec<Vec<f64>> { of["centres_box"].as_array().expect("centres").iter().map(numbers).collect() };
     let found = boxed(noisy);
     for centre in boxed(&exact) {
         let far = |other: &Vec<f64>| other.iter().zip(&centre).map(|(a, b)| (a - b).abs()).fold(0.0, f64::max);
@@ -88,10 +84,7 @@ fn what_noise_moved_stands_beside_its_error_on_screen_and_page() {
         let ended = veilsum(&[&["demo", "--rho", "20", "--out", &folder][..], more].concat()).expect(0);
         let result = out.json("out/result.json");
         let html = std::fs::read_to_string(out.path("out/report.html")).expect("a page");
-        assert!(
-            result["deviations"].as_array().is_some_and(|all| all.iter().all(serde_json::Value::is_null)),
-            "{more:?}"
-        );
+        assert!(result["deviations"].as_array().is_some_and(|all| all.iter().all(Value::is_null)), "{more:?}");
         let errors = result["errors"]["centres"].as_array().map_or(0, |all| {
             let known = all.iter().flat_map(numbers).filter(|error| error.is_finite() && *error > 0.0);
             known.count()
@@ -134,12 +127,10 @@ fn what_noise_moved_stands_beside_its_error_on_screen_and_page() {
         }
         // Hard groups are counted, with errors; nothing is shared among them.
         if more.contains(&"kmeans") {
-            let all = |of: &serde_json::Value, is: fn(&serde_json::Value) -> bool| {
-                of.as_array().is_some_and(|of| of.iter().all(is))
-            };
+            let all = |of: &Value, is: fn(&Value) -> bool| of.as_array().is_some_and(|of| of.iter().all(is));
             let (sizes, mass) = (&result["errors"]["sizes"], &result["mass"]);
-            assert!(all(sizes, serde_json::Value::is_f64) && all(mass, serde_json::Value::is_null), "{sizes} {mass}");
-            assert!(all(&result["errors"]["noise"]["sizes"], serde_json::Value::is_f64), "{}", result["errors"]);
+            assert!(all(sizes, Value::is_f64) && all(mass, Value::is_null), "{sizes} {mass}");
+            assert!(all(&result["errors"]["noise"]["sizes"], Value::is_f64), "{}", result["errors"]);
         }
         if more.contains(&"1..6") {
             let tested = |text: &str| !text.contains("not tested");

@@ -9,26 +9,13 @@ use crate::joining::{Founded, LIMIT, Organisation, SITES, between, digits, ended
 
 /// The command lines of a text: between quotation marks, or to the end of their line.
 fn commands(text: &str) -> BTreeSet<String> {
-    let verbs = [
-        "agree",
-        "assign",
-        "check",
-        "explain",
-        "federation",
-        "join",
-        "ledger",
-        "plan",
-        "report",
-        "run",
-        "status",
-        "verify",
-    ];
+    let verbs = "agree assign check explain federation join ledger plan report run status verify";
     let mut found = BTreeSet::new();
     for line in text.lines() {
         for (at, _) in line.match_indices("veilsum ") {
             let (before, rest) = (&line[..at], &line[at + "veilsum ".len()..]);
             let command = if before.ends_with('`') { rest.split('`').next().unwrap_or_default() } else { rest };
-            if verbs.contains(&command.split(' ').next().unwrap_or_default()) {
+            if verbs.split(' ').any(|verb| command.split(' ').next() == Some(verb)) {
                 found.insert(command.trim_end().to_owned());
             }
         }

@@ -41,11 +41,15 @@ pub(crate) fn is_test(path: &str) -> bool {
     named || path.split('/').any(|part| ["test", "tests", "benches", "examples", "fuzz", "testkit"].contains(&part))
 }
 
-/// Sources of these folders that are not of tests alone, with their paths.
-pub(crate) fn product(folders: &[&str]) -> Vec<(String, Source)> {
-    let all = folders.iter().flat_map(|folder| files(folder, ".rs")).filter(|path| !is_test(path));
+/// Folders of the crates that a site's program is made of, but for charts.
+pub(crate) const PRODUCT: &str = "node/src cli federation/src proto/src door/src cluster/src";
+
+/// Sources of these folders of crates that are not of tests alone, with their paths.
+pub(crate) fn product(folders: &str) -> Vec<(String, Source)> {
+    let folders = folders.split(' ').map(|folder| format!("crates/{folder}"));
+    let all = folders.flat_map(|folder| files(&folder, ".rs")).filter(|path| !is_test(path));
     let found: Vec<_> = all.map(|path| (Source::of(&read(&path)), path)).map(|(source, path)| (path, source)).collect();
-    assert!(found.len() > 3, "{folders:?} have only {} sources", found.len());
+    assert!(found.len() > 3, "only {} sources", found.len());
     found
 }
 

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use crate::source::{Source, files, is_test, product, read};
+use crate::source::{PRODUCT, Source, files, is_test, product, read};
 
 /// Three capitals, a dash, digits: `KEX-3`, wherever it stands; in code also as `Rule::Kex3`.
 fn ids(text: &str) -> BTreeSet<String> {
@@ -65,15 +65,7 @@ fn same(cited: &BTreeSet<String>, by: &str) {
 /// The product alone: what stands in a module of tests is the other test's, and the list of all rules cites none.
 #[test]
 fn rules_and_code_agree() {
-    let folders = [
-        "crates/proto/src",
-        "crates/door/src",
-        "crates/node/src",
-        "crates/federation/src",
-        "crates/cli",
-        "crates/cluster/src",
-    ];
-    let of_code = product(&folders).into_iter().filter(|(file, _)| !file.ends_with("proto/src/rule.rs"));
+    let of_code = product(PRODUCT).into_iter().filter(|(file, _)| !file.ends_with("proto/src/rule.rs"));
     same(&of_code.flat_map(|(_, source)| cited(&source.text)).collect(), "code");
 }
 

@@ -365,52 +365,13 @@ mod tests {
     #[test]
     fn no_setting_is_taken_and_ignored() {
         // Each with a value that is no method's default; of `judge` and `indices` the same holds for hard and for fuzzy methods.
-        let all = [
-            "m=1.7",
-            "epsilon=0.0123",
-            "stop=sum",
-            "max_rounds=7",
-            "restarts=3",
-            "init=totals",
-            "init=uniform",
-            "local_steps=3",
-            "powers=false",
-            "min_group=5",
-            "finish=10",
-            "anchors=9",
-            "features=37",
-            "features_min=7",
-            "similarity=0.8",
-            "bins=11",
-            "scale=none",
-            "out_of_box=clip",
-            "out_of_box=refuse",
-            "standardise=standard",
-            "category_weight=0.25",
-            "category_weight.c=0.25",
-            "indices=scalars",
-            "local_k=4",
-            "choose=xie-beni",
-            "elbow=true",
-            "db_p=1",
-            "db_q=2",
-            "judge=intermediary",
-            "sample=0.5",
-            "rows_per_person=2",
-            "dp_absolute_rounds=1",
-            "dp_tau=0.125",
-            "dp_retries=1",
-            "min_sites=8",
-            "threshold=8",
-            "colluders=1",
-            "sites=any",
-            "slots=33",
-            "max_rows=77",
-            "min_total_rows=99",
-            "step_bits=33",
-        ];
+        let all = "m=1.7 epsilon=0.0123 stop=sum max_rounds=7 restarts=3 init=totals init=uniform local_steps=3 powers=false min_group=5 \
+                   finish=10 anchors=9 features=37 features_min=7 similarity=0.8 bins=11 scale=none out_of_box=clip out_of_box=refuse \
+                   standardise=standard category_weight=0.25 category_weight.c=0.25 indices=scalars local_k=4 choose=xie-beni elbow=true \
+                   db_p=1 db_q=2 judge=intermediary sample=0.5 rows_per_person=2 dp_absolute_rounds=1 dp_tau=0.125 dp_retries=1 \
+                   min_sites=8 threshold=8 colluders=1 sites=any slots=33 max_rows=77 min_total_rows=99 step_bits=33";
         let key_of = |set: &str| set.split(['=', '.']).next().unwrap().to_owned();
-        let named: BTreeSet<String> = all.map(key_of).into();
+        let named: BTreeSet<String> = all.split(' ').map(key_of).collect();
         let known: BTreeSet<String> = PLAN_KEYS.iter().map(|(key, ..)| (*key).to_owned()).collect();
         // What is allowed to be useless is no part of a plan.
         let others: Vec<&String> = known.difference(&named).filter(|key| !key.is_empty()).collect();
@@ -424,7 +385,7 @@ mod tests {
                     .map(|(work, terms)| serde_json::to_string(&(work, Terms { roster: Hash::default(), ..terms })))
             };
             let usual = made(None).expect("a plan").expect("JSON");
-            for set in all {
+            for set in all.split(' ') {
                 match made(Some(set)) {
                     Err(failure) => assert!(failure.code == Code::Usage, "{} {set}: {failure}", about.name),
                     Ok(changed) => {

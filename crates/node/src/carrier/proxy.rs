@@ -258,19 +258,9 @@ mod tests {
         )
         .expect("a proxy");
         let serves = |to: &str| proxy.serves(&to.parse().expect("an address"));
-        for direct in [
-            "localhost:1",
-            "127.0.0.1:1",
-            "[::1]:1",
-            "intranet:1",
-            "hub.far:1",
-            "[fc00::1]:2",
-            "hub.inner.example:1",
-            "inner.example:1",
-            "10.200.0.1:1",
-            "192.168.1.7:1",
-            "[fd01::2]:1",
-        ] {
+        let directly = "localhost:1 127.0.0.1:1 [::1]:1 intranet:1 hub.far:1 [fc00::1]:2 hub.inner.example:1 \
+                        inner.example:1 10.200.0.1:1 192.168.1.7:1 [fd01::2]:1";
+        for direct in directly.split(' ') {
             assert!(!serves(direct), "{direct}");
         }
         for through in ["hub.example:1", "winner.example:1", "11.0.0.1:1", "192.168.1.8:1", "[fe80::1]:1"] {
