@@ -37,11 +37,7 @@ fn ids_top_and_hard_labels_agree() {
         let out = folder.path(out);
         let args = ["assign", "--model", &model, "--data", &data, "--id", "patient", "--out", &out];
         veilsum(&[&args, more].concat()).expect(0).says(&["1 row outside the box", "line 300002"]);
-        #[cfg(unix)]
-        assert_eq!(
-            std::os::unix::fs::PermissionsExt::mode(&std::fs::metadata(&out).unwrap().permissions()) & 0o777,
-            0o600
-        );
+        veilsum_node::files::check_private(&out).unwrap();
         out
     };
     let all = lines(&assign("all.csv", &[]));

@@ -6,6 +6,7 @@ use serde_json::Value;
 use veilsum_cluster::{Algorithm, Rows, method::Seeding};
 use veilsum_node::{
     documents,
+    files::check_private,
     loopback::LoopbackConfig,
     plan::{Categorical, PlanSpec},
     recompute, report, signed,
@@ -171,13 +172,7 @@ fn res_8_a_run_is_recomputed_by_two_implementations() {
             demo(&folder, name, args).expect(0);
         }
         let out = folder.path(name);
-        #[cfg(unix)]
-        assert_eq!(
-            std::os::unix::fs::PermissionsExt::mode(
-                &std::fs::metadata(folder.path(&format!("{name}/openings.bin"))).unwrap().permissions()
-            ) & 0o777,
-            0o600
-        );
+        check_private(folder.path(&format!("{name}/openings.bin"))).unwrap();
         fits_its_schema(&folder, name);
         let said = verified(&out, &[]);
         let result = folder.json(&format!("{name}/result.json"));

@@ -103,10 +103,7 @@ fn what_is_appended_comes_back_and_restores_a_site() {
     let (mut journal, old) = place.open().unwrap();
     assert!(old.is_empty());
     records.iter().for_each(|r| journal.append(r).unwrap());
-    {
-        use std::os::unix::fs::PermissionsExt;
-        assert_eq!(fs::metadata(journal.log.path()).unwrap().permissions().mode() & 0o777, 0o600);
-    }
+    crate::files::check_private(journal.log.path()).unwrap();
     place.refused("in use by another process");
     drop(journal);
     let (mut journal, back) = place.open().unwrap();

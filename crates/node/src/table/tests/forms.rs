@@ -191,7 +191,7 @@ pub(in crate::table) fn refused(path: &Path, spec: &TableSpec) -> String {
 pub(in crate::table) fn read_bytes(bytes: impl AsRef<[u8]>, spec: &TableSpec) -> Result<Table, TableError> {
     let folder = Folder::new("bytes");
     fs::write(folder.at("rows"), bytes).unwrap();
-    read(&folder.at("rows"), spec)
+    read(folder.at("rows"), spec)
 }
 
 /// Why they are refused.
