@@ -225,43 +225,6 @@ pub(crate) mod bytes {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use proptest::prelude::*;
-
-    type Sample = (u16, Vec<u64>, Option<[u8; 32]>, String, Vec<(u16, Vec<u8>)>, bool);
-
-    proptest! {
-        #[test]
-        fn round_trip_and_canonical(v: Sample) {
-            let bytes = encode(&v);
-            prop_assert_eq!(decode::<Sample>("sample", &bytes, MAX_BODY).unwrap(), v);
-        }
-
-        #[test]
-        fn what_decodes_re_encodes_to_itself(bytes in proptest::collection::vec(any::<u8>(), 0..200)) {
-            if let Ok(v) = decode::<Sample>("sample", &bytes, MAX_BODY) {
-                prop_assert_eq!(encode(&v), bytes);
-            }
-        }
-
-        #[test]
-        fn every_truncation_and_extension_is_an_error(v: Sample, extra: u8) {
-            let mut bytes = encode(&v);
-            for n in 0..bytes.len() {
-                prop_assert!(decode::<Sample>("sample", &bytes[..n], MAX_BODY).is_err());
-            }
-            bytes.push(extra);
-            prop_assert!(decode::<Sample>("sample", &bytes, MAX_BODY).is_err());
-        }
-    }
-
-    #[test]
-    fn a_hostile_length_is_refused_before_it_allocates() {
-        // Declares 2^60 words and brings none.
-        let bytes = (1u64 << 60).to_le_bytes();
-        assert!(decode::<Vec<u64>>("words", &bytes, MAX_BODY).is_err());
-        let bytes = 1_000_000u64.to_le_bytes();
-        assert!(decode::<Vec<[u8; 32]>>("hashes", &bytes, MAX_BODY).is_err());
-    }
 
     /// What is read and written in long steps has the layout of what is read byte by byte.
     #[test]

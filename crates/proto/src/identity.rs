@@ -199,14 +199,23 @@ impl Identity {
 
 #[cfg(test)]
 mod tests {
+    use curve25519_dalek::{edwards::EdwardsPoint, scalar::Scalar};
+    use sha2::{Digest, Sha512};
+
     use super::*;
+
+    /// What the owner of a secret can sign with an R that has a part of small order.
+    fn crafted(r: &Scalar, torsion: EdwardsPoint, key: &PublicKey, secret: &Scalar, digest: &suite::Hash) -> Signature {
+        let point = (EdwardsPoint::mul_base(r) + torsion).compress().0;
+        let hashed = Sha512::new().chain_update(point).chain_update(key.0).chain_update(digest.0).finalize();
+        let s = r + Scalar::from_bytes_mod_order_wide(&hashed.into()) * secret;
+        Signature([point, s.to_bytes()].concat().try_into().unwrap())
+    }
 
     /// [KEY-2], [FRM-4]: the owner of a key can sign with an R that has a part of small order. One by one, as an aggregator checks,
     /// that is always refused; in a batch, as a site may check, it passes at random.
     #[test]
     fn key_2_a_part_of_small_order_in_r_passes_only_in_batches() {
-        use curve25519_dalek::{edwards::EdwardsPoint, scalar::Scalar};
-        use sha2::{Digest, Sha512};
         let key = SigningKey::from_bytes(&[5; 32]);
         let public = PublicKey(key.verifying_key().to_bytes());
         let keys = DecodedKeys::new([public]);
@@ -215,10 +224,7 @@ mod tests {
             let digest = suite::hash("test", &[&i.to_le_bytes()]);
             let r = Scalar::from(i + 1_000_000);
             for (at, torsion) in EIGHT_TORSION.iter().enumerate() {
-                let point = (EdwardsPoint::mul_base(&r) + torsion).compress().0;
-                let hashed = Sha512::new().chain_update(point).chain_update(public.0).chain_update(digest.0).finalize();
-                let s = r + Scalar::from_bytes_mod_order_wide(&hashed.into()) * key.to_scalar();
-                let signature = Signature([point, s.to_bytes()].concat().try_into().unwrap());
+                let signature = crafted(&r, *torsion, &public, &key.to_scalar(), &digest);
                 let alone = keys.verify(&public, "test", &[&i.to_le_bytes()], &signature);
                 assert_eq!((alone, alone), (at == 0, public.verify("test", &[&i.to_le_bytes()], &signature)));
                 let batch = keys.verify_all(&[(public, digest, signature)]);
@@ -233,8 +239,6 @@ mod tests {
     /// nothing else, of which many pass a check that is not strict.
     #[test]
     fn key_2_strict_is_what_the_library_calls_strict() {
-        use curve25519_dalek::{edwards::EdwardsPoint, scalar::Scalar};
-        use sha2::{Digest, Sha512};
         let secret = Scalar::from(7_000_003u64);
         let (mut loose, mut strict) = (0, 0);
         for in_key in EIGHT_TORSION {
@@ -243,12 +247,8 @@ mod tests {
                 let secret = if base == EdwardsPoint::default() { Scalar::ZERO } else { secret };
                 let key = VerifyingKey::from_bytes(&public.0).unwrap();
                 for (i, r) in (0..200u64).flat_map(|i| [(i, Scalar::ZERO), (i, Scalar::from(i + 9))]) {
-                    let point = (EdwardsPoint::mul_base(&r) + EIGHT_TORSION[i as usize % 8]).compress().0;
                     let digest = suite::hash("test", &[&i.to_le_bytes()]);
-                    let hashed =
-                        Sha512::new().chain_update(point).chain_update(public.0).chain_update(digest.0).finalize();
-                    let s = r + Scalar::from_bytes_mod_order_wide(&hashed.into()) * secret;
-                    let signature = Signature([point, s.to_bytes()].concat().try_into().unwrap());
+                    let signature = crafted(&r, EIGHT_TORSION[i as usize % 8], &public, &secret, &digest);
                     let theirs = ed25519_dalek::Signature::from_bytes(&signature.to_bytes());
                     let expected = key.verify_strict(&digest.0, &theirs).is_ok();
                     assert_eq!(public.verify("test", &[&i.to_le_bytes()], &signature), expected);

@@ -154,31 +154,3 @@ pub(crate) fn threshold(terms: &Terms, floor: &Floor, n: usize, sites: usize) ->
     check_threshold(n, t, colluders).map_err(|why| Error::refused(why, Rule::Thr2))?;
     Ok(t)
 }
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    /// [POL-1], [POL-2]: of which `protocol/vectors/v4/policy.json` has the cases.
-    #[test]
-    fn pol_1_and_2_no_consent_below_the_floor() {
-        let asked = Asked {
-            context: Hash([1; 32]),
-            run: Hash([2; 32]),
-            slot: (0, 0),
-            cohort: (0..5).collect(),
-            words: 1,
-            query: Vec::new(),
-            rounds: 10,
-            sites: 5,
-        };
-        let floor = |min_cohort, max_rounds| Floor { min_cohort, max_rounds, ..Floor::default() };
-        let rule =
-            |floor: Floor, least, of_plan| asked.consent(&floor, least, of_plan).map(|_| ()).map_err(Below::rule);
-        assert_eq!(rule(floor(5, 10), 5, 10), Ok(()));
-        assert_eq!(rule(floor(6, 10), 3, 1), Err(Rule::Pol1));
-        assert_eq!(rule(floor(3, 10), 6, 1), Err(Rule::Pol1));
-        assert_eq!(rule(floor(3, 9), 3, 1), Err(Rule::Pol2), "of this run");
-        assert_eq!(rule(floor(3, 10), 3, 11), Err(Rule::Pol2), "a new run is no new allowance");
-    }
-}

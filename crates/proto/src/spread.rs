@@ -168,20 +168,6 @@ mod tests {
     use super::*;
 
     #[test]
-    fn in_parts_as_in_one() {
-        let items: Vec<u64> = (0..1_000u64).map(|i| (u64::MAX / 3).wrapping_mul(i)).collect();
-        let add = |words: &mut [u64], items: &[u64]| {
-            items.iter().for_each(|item| words.iter_mut().for_each(|w| *w = w.wrapping_sub(*item)));
-        };
-        for length in [1, 4_096] {
-            let (mut a, mut b) = (vec![7; length], vec![7; length]);
-            add_up(&mut a, &items, add);
-            add(&mut b, &items);
-            assert_eq!(a, b);
-        }
-    }
-
-    #[test]
     fn order_is_kept() {
         shared_or_not();
         let _busy: Vec<_> = (0..1_000).map(|_| AtWork::begin()).collect();

@@ -155,13 +155,6 @@ fn a_run_that_is_taken_up_asks_what_it_asked_before() {
     }
 }
 
-#[test]
-fn only_a_total_is_a_total() {
-    let is_total = |r: Entry| (matches!(r, Entry::Total { .. }), Record(r).is_total());
-    let told: Vec<_> = entries(2).into_iter().map(is_total).collect();
-    assert!(told.iter().all(|(a, b)| a == b) && told.iter().filter(|(a, _)| *a).count() == 2);
-}
-
 /// Sites have the time of joining to notice that they speak to another process, and not only that of one step.
 #[test]
 fn sites_have_time_to_notice_that_the_process_is_another() {
