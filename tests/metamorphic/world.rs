@@ -410,7 +410,7 @@ impl Play<'_> {
             }
             for talk in &mut self.talks {
                 for (from, frame) in std::mem::take(&mut talk.inbox) {
-                    talk.hub.handle(aggregator::Input::Message { from, bytes: &frame }, Millis(talk.now));
+                    talk.hub.handle(aggregator::Input::Messages(&[(from, &frame)]), Millis(talk.now));
                 }
             }
             if found.is_some() {

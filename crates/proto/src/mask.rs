@@ -5,7 +5,8 @@ use ctr::{
     CtrCore,
     cipher::{
         BlockSizeUser, KeyIvInit, StreamCipherBackend, StreamCipherClosure, StreamCipherCore, StreamCipherSeekCore,
-        array::Array, consts::U16,
+        array::{Array, typenum::Unsigned},
+        consts::U16,
     },
     flavors::Ctr64LE,
 };
@@ -94,23 +95,14 @@ impl StreamCipherClosure for Adding<'_> {
     fn call<B: StreamCipherBackend<BlockSize = U16>>(self, backend: &mut B) {
         let (blocks, _) = Array::slice_as_chunks_mut(self.steps);
         let (steps, _) = Array::slice_as_chunks_mut(blocks);
-        let Some(step) = steps.first() else { return add_single(self.words, self.sign, backend) };
+        const { assert!(16 * B::ParBlocksSize::USIZE <= STEPS, "a step of every processor fits") };
         // In words, of which a block is two.
-        let (step, all) = (2 * step.len(), 2 * step.len() * steps.len());
+        let (step, all) = (2 * B::ParBlocksSize::USIZE, 2 * B::ParBlocksSize::USIZE * steps.len());
         for words in self.words.chunks_mut(all) {
             steps[..words.len().div_ceil(step)].iter_mut().for_each(|step| backend.gen_par_ks_blocks(step));
             // Of the last step, what is not needed is left.
             add(words, Array::slice_as_flattened(Array::slice_as_flattened(steps)), self.sign);
         }
-    }
-}
-
-/// Block by block, for a processor that takes more of them at once than fit a step.
-fn add_single<B: StreamCipherBackend<BlockSize = U16>>(words: &mut [u64], sign: Sign, backend: &mut B) {
-    let mut block = Zeroizing::new([0; 16]);
-    for words in words.chunks_mut(2) {
-        backend.gen_ks_block((&mut *block).into());
-        add(words, &*block, sign);
     }
 }
 
@@ -155,7 +147,6 @@ pub(crate) fn apply_all(words: &mut [u64], masks: &[(Secret, Sign)]) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use proptest::prelude::*;
 
     fn apply(words: &mut [u64], key: &Secret, sign: Sign) {
         Expander::new().apply(words, key, sign);
@@ -171,39 +162,10 @@ mod tests {
             ctr::Ctr64LE::<Aes256>::new(key.bytes().into(), &[0u8; 16].into()).apply_keystream(&mut bytes);
             let (masks, _) = bytes.as_chunks::<8>();
             let expected: Vec<u64> = masks.iter().map(|mask| u64::from_le_bytes(*mask).wrapping_add(7)).collect();
-            let (mut words, mut single) = (vec![7; len], vec![7; len]);
+            let mut words = vec![7; len];
             apply(&mut words, &key, Sign::Plus);
             assert!(words == expected, "{len} words");
-            stream(&key).process_with_backend(Single(&mut single));
-            assert!(single == expected, "{len} words");
         }
-    }
-
-    struct Single<'a>(&'a mut [u64]);
-
-    impl BlockSizeUser for Single<'_> {
-        type BlockSize = U16;
-    }
-
-    impl StreamCipherClosure for Single<'_> {
-        fn call<B: StreamCipherBackend<BlockSize = U16>>(self, backend: &mut B) {
-            add_single(self.0, Sign::Plus, backend);
-        }
-    }
-
-    proptest! {
-        #[test]
-        fn plus_and_minus_cancel(key: [u8; 32], len in 0usize..5000) {
-            let k = Secret::new(key);
-            let mut w: Vec<u64> = (0..len as u64).collect();
-            apply(&mut w, &k, Sign::Plus);
-            if len > 8 {
-                prop_assert!(w.iter().enumerate().any(|(i, v)| *v != i as u64));
-            }
-            apply(&mut w, &k, Sign::Minus);
-            prop_assert!(w.iter().enumerate().all(|(i, v)| *v == i as u64));
-        }
-
     }
 
     /// Many masks in parts are the same as one after the other, around the length of a part and of several.

@@ -22,6 +22,7 @@ use crate::{
         MAX_BODY, MAX_DELIVERY_BODY, MAX_DIRECTORY_BODY, MAX_LIST_BODY, MAX_OPENING, MAX_QUERY, MAX_SMALL_BODY,
         MAX_WORDS,
     },
+    roster::Roster,
     rule::Rule,
     suite::{self, Hash, VERSION},
 };
@@ -212,20 +213,21 @@ impl Proof {
     }
 }
 
-/// The first of `proofs` whose key did not sign it, all being of one kind, session and context. Where all are sound, they
+/// The first of these sites that did not sign its proof, all being of one kind, session and context. Where all are sound, they
 /// are checked at once ([FRM-4]).
 pub(crate) fn first_unsigned(
-    keys: &DecodedKeys,
-    proofs: &[(PublicKey, Proof)],
+    (roster, keys): (&Roster, &DecodedKeys),
+    proofs: &[(u16, Proof)],
     session: &Hash,
     kind: Kind,
     context: &Hash,
-) -> Option<usize> {
-    let signed: Vec<_> = proofs.iter().map(|(key, p)| (*key, p.signed(session, kind, context), p.signature)).collect();
-    if keys.verify_all(&signed) {
+) -> Option<u16> {
+    let key = |site: u16| roster.sites.get(usize::from(site)).map_or(PublicKey([0; 32]), |member| member.key);
+    let signed = |(site, p): &(u16, Proof)| (key(*site), p.signed(session, kind, context), p.signature);
+    if keys.verify_all(&proofs.iter().map(signed).collect::<Vec<_>>()) {
         return None;
     }
-    proofs.iter().position(|(key, proof)| !proof.verify(key, session, kind, context))
+    proofs.iter().find(|(site, proof)| !proof.verify(&key(*site), session, kind, context)).map(|(site, _)| *site)
 }
 
 /// The part of a message that is signed ([FRM-4]). In a masked input the commitment and the words' hash are separate,
@@ -416,28 +418,10 @@ impl Verified<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{
-        kem::{CIPHERTEXT_BYTES, KEY_BYTES},
-        standing::{Answered, Standing},
-    };
-
-    fn sample() -> (Identity, Hash, Hash, Vec<u8>) {
-        let id = Identity::from_seed(&[1; 32]);
-        let (session, context) = (suite::hash("s", &[]), suite::hash("c", &[]));
-        let bytes = frame(&id, &session, Kind::Refusal, &context, &Refusal { rule: Rule::Rnd4 });
-        (id, session, context, bytes)
-    }
-
-    /// With the key decoded before, and decoded anew.
-    fn checked<'a>(bytes: &'a [u8], session: &Hash, key: &PublicKey) -> Result<Verified<'a>, Error> {
-        let who = || "x".to_owned();
-        let decoded = verify(bytes, session, (&DecodedKeys::new([*key]), key), &who);
-        assert_eq!(decoded.is_ok(), verify(bytes, session, (&DecodedKeys::default(), key), &who).is_ok());
-        decoded
-    }
+    use crate::kem::{CIPHERTEXT_BYTES, KEY_BYTES};
 
     #[test]
-    fn versions_and_limits_are_named() {
+    fn both_versions_are_named() {
         let mut h = [0u8; HEADER];
         for (other, older) in [(9, VERSION), (2, 2)] {
             h[0] = other;
@@ -447,49 +431,20 @@ mod tests {
             );
             assert!(told.contains(&both), "{told}");
         }
-        h[0] = VERSION as u8;
-        h[2] = 200;
-        assert!(parse_header(&h).is_err());
-        h[2] = Kind::OpenDeck as u8;
-        h[4..].copy_from_slice(&u32::MAX.to_le_bytes());
-        assert!(parse_header(&h).is_err());
     }
 
-    /// [FRM-5].
+    /// [FRM-5], with the key decoded before, and decoded anew.
     #[test]
     fn frm_5_a_proof_stands_for_kind_and_context() {
-        let (id, session, context, bytes) = sample();
-        let v = checked(&bytes, &session, &id.public()).unwrap();
-        assert!(v.proof.verify(&id.public(), &session, Kind::Refusal, &context));
-        assert!(!v.proof.verify(&id.public(), &session, Kind::Unmask, &context));
-        assert!(!v.proof.verify(&id.public(), &session, Kind::Refusal, &session));
-    }
-
-    #[test]
-    fn the_largest_delivery_and_directory_decode() {
-        let (n, slots) = (crate::limits::MAX_SITES as u16, usize::from(crate::limits::MAX_SLOTS));
-        let sealed = |site| SealedFor { site, sealed: vec![2; 32 * slots + 16] };
-        let delivery = DeliverShares {
-            commitments: vec![vec![Hash([3; 32]); slots]; usize::from(n)],
-            boxes: (1..n).map(sealed).collect(),
-        };
-        let bytes = codec::encode(&delivery);
-        let limit = Kind::DeliverShares.body_limit();
-        assert!(codec::decode::<DeliverShares>("delivery", &bytes, limit).unwrap() == delivery);
-        let (id, session, context, _) = sample();
-        let keys = AdvertiseKeys {
-            dh_key: [1; 32],
-            kem_key: [3; KEY_BYTES].into(),
-            commitments: context,
-            standing: Standing { account: Some(context), answered: Answered { number: 9, link: context } },
-        };
-        let frame = frame(&id, &session, Kind::AdvertiseKeys, &context, &keys);
-        let proof = checked(&frame, &session, &id.public()).unwrap().proof;
-        let entries = (0..n).map(|site| DirectoryEntry { site, keys: keys.clone(), proof }).collect();
-        let directory = Directory { threshold: n, entries };
-        let bytes = codec::encode(&directory);
-        assert_eq!(bytes.len(), 10 + 1_419 * usize::from(n));
-        assert!(codec::decode::<Directory>("d", &bytes, Kind::Directory.body_limit()).unwrap() == directory);
+        let id = Identity::from_seed(&[1; 32]);
+        let (session, context) = (suite::hash("s", &[]), suite::hash("c", &[]));
+        let bytes = frame(&id, &session, Kind::Refusal, &context, &Refusal { rule: Rule::Rnd4 });
+        for keys in [DecodedKeys::new([id.public()]), DecodedKeys::default()] {
+            let v = verify(&bytes, &session, (&keys, &id.public()), &|| "x".to_owned()).unwrap();
+            assert!(v.proof.verify(&id.public(), &session, Kind::Refusal, &context));
+            assert!(!v.proof.verify(&id.public(), &session, Kind::Unmask, &context));
+            assert!(!v.proof.verify(&id.public(), &session, Kind::Refusal, &session));
+        }
     }
 
     #[test]

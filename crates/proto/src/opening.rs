@@ -7,7 +7,7 @@
 
 use crate::{
     commit,
-    identity::{DecodedKeys, PublicKey},
+    identity::DecodedKeys,
     mask::{self, Sign},
     message::{ConsistencyCheck, Kind, Named, OpenedCheck, Opening, Proof, RoundSeed, first_unsigned},
     roster::{PartyId, Roster},
@@ -150,9 +150,7 @@ impl Seen<'_> {
 
     /// The first site whose key did not make its proof.
     fn unsigned(&self, proofs: &[(u16, Proof)], kind: Kind, context: &Hash) -> Option<u16> {
-        let key = |site| self.roster.member(PartyId::Site(site)).map_or(PublicKey([0; 32]), |member| member.key);
-        let keyed: Vec<_> = proofs.iter().map(|(site, proof)| (key(*site), *proof)).collect();
-        first_unsigned(self.keys, &keyed, &self.session, kind, context).map(|at| proofs[at].0)
+        first_unsigned((self.roster, self.keys), proofs, &self.session, kind, context)
     }
 
     /// The sums without the masks.

@@ -39,7 +39,7 @@ What a party does by itself or leaves undone, and in which order: the frame that
     KEX-11 crates/proto/tests/aggregator_waits.rs kex_11_set_ups_begin_anew_a_limited_number_of_times
     KEX-12 crates/proto/tests/aggregator_waits.rs kex_12_a_deck_that_is_ready_early_waits
     RND-8 crates/proto/tests/forward_secrecy.rs all_journals_together_do_not_open_a_closed_slot
-    MSK-4 crates/proto/tests/exact_totals.rs msk_4_a_site_whose_rows_changed_between_crash_and_return_sends_the_same_bytes
+    MSK-4 crates/proto/tests/known_attacks/cohorts_and_shares.rs jrn_1_a_site_set_back_answers_twice
     UNM-1 crates/proto/tests/which_sites.rs unm_1_the_intermediary_shows_a_certificate_in_every_round
     LED-4 crates/door/src/ledger/tests.rs a_disk_that_fails_lets_nothing_leave
     LED-7 crates/door/src/ledger/tests.rs led_7_a_promise_is_for_one_frame

@@ -3,8 +3,6 @@
 //!
 //! By default at every third boundary; `VEILSUM_CRASHES=all cargo test -p veilsum-proto --test protocol crashed_aggregator` takes all.
 
-use std::sync::{Arc, Mutex};
-
 use veilsum_proto::{
     Error, Rule,
     aggregator::{Aggregator, Event, Loss, Millis, Record},
@@ -29,46 +27,20 @@ fn the_run_ends_as_if_nothing_had_been() {
     }
 }
 
-/// The aggregator twice, or once and a site.
-#[test]
-fn two_crashes() {
-    pairs(|ordeal, calm, below| {
-        let first = below(calm.hub_boundaries);
-        if below(2) == 0 {
-            ordeal.live_with_hub(&[], &[first, first + 1 + below(40)]).fits(calm);
-            return;
-        }
-        let site = below(ordeal.sites);
-        let away = [Some(1), Some(1_000), Some(10_000), None][below(4)];
-        let crash = Crash { site: site as u16, boundary: below(calm.boundaries[site] + 8), away };
-        // A site lost while the coordinator is away, in a round whose shares may be out, ends the run.
-        ordeal.live_with_hub(&[crash], &[first]).ended_well();
-    });
-}
-
 /// Another process has all questions and openings of the run so far, byte for byte as the sites got them, and with the decks under which a
 /// third party reads them.
 #[test]
 fn what_was_said_to_the_sites_is_in_the_journal() {
-    let mut w = World::new(Kit::new(4, |t| t.slots = 2), 11);
-    w.answer = Box::new(|site, asked| (0..asked.words).map(|k| value(site, &asked.query, k)).collect());
-    let heard = Arc::new(Mutex::new(Vec::new()));
-    let seen = heard.clone();
-    w.hook = Box::new(move |wire| {
-        let mut seen = seen.lock().unwrap();
-        let said = !wire.from_site && wire.site == 0 && matches!(wire.kind, Kind::Ask | Kind::Opening);
-        if said && seen.last().is_none_or(|last: &Vec<u8>| last != wire.bytes) {
-            seen.push(wire.bytes.to_vec());
-        }
-        Verdict::Pass
-    });
-    let totals: Vec<Vec<u64>> = (0..5).map(|r| w.ask(&[r], WORDS).unwrap().0).collect();
+    let mut w = World::noted(4, 11, |t| t.slots = 2);
+    let totals: Vec<Vec<u64>> = (0..5).map(|r| w.total(&[r]).unwrap().0).collect();
     let mut resumed = Aggregator::resume(w.kit.coordinator(), w.log.clone(), Millis(0)).unwrap();
     let said = resumed.take_said();
     assert!(resumed.take_said().is_empty());
-    let heard = heard.lock().unwrap();
+    let to_site = |f: &&Frame| !f.from_site && f.site == 0 && matches!(f.kind, Kind::Ask | Kind::Opening);
+    let mut heard: Vec<&Vec<u8>> = w.seen().iter().filter(to_site).map(|f| &f.bytes).collect();
+    heard.dedup();
     assert_eq!((said.len(), heard.len()), (10, 9), "the last opening leaves with the question after it, or at the end");
-    assert!(said.iter().zip(heard.iter()).all(|((_, said), heard)| **said == *heard));
+    assert!(said.iter().zip(heard).all(|((_, said), heard)| **said == *heard));
     let documents = Documents { roster: &w.kit.roster, terms: &w.kit.terms };
     for (pair, total) in said.chunks_exact(2).zip(&totals) {
         let opened = documents.opened(&pair[0].0, &pair[0].1, &pair[1].1).unwrap().unwrap();
@@ -80,7 +52,6 @@ fn what_was_said_to_the_sites_is_in_the_journal() {
 #[test]
 fn a_journal_that_cannot_be() {
     let mut w = World::new(Kit::new(4, |t| t.slots = 3), 5);
-    w.answer = Box::new(|site, asked| (0..asked.words).map(|k| value(site, &asked.query, k)).collect());
     (0..4).for_each(|r| drop(w.ask(&[r], WORDS).unwrap()));
     let whole = w.log.clone();
     let resume = |entries: Vec<Record>| Aggregator::resume(w.kit.coordinator(), entries, Millis(0)).map(drop);

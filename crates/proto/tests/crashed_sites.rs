@@ -2,9 +2,9 @@
 //! sends, and comes back from exactly what was durable: at once the run ends with the totals of a run without a crash; too
 //! late or never, it goes on without that site. Nothing ever leaves a site twice in two forms (see `crates/testkit/src/secrets.rs`).
 //!
-//! By default two sites of every federation crash, one at each of its boundaries and one at every fifth, and pairs of
-//! crashes are drawn. `VEILSUM_CRASHES=all cargo test -p veilsum-proto --test protocol crashed_sites` takes every site, every boundary and
-//! many pairs.
+//! By default two sites of every federation crash, one at each of its boundaries and one at every fifth.
+//! `VEILSUM_CRASHES=all cargo test -p veilsum-proto --test protocol crashed_sites` takes every site and every boundary. Several crashes in a
+//! run are drawn in `random_federations.rs`.
 
 use veilsum_proto::{Error, Rule};
 use veilsum_testkit::{crashes::*, federation::*};
@@ -64,39 +64,6 @@ fn too_late_or_never_back_the_run_goes_on_without_it() {
     }
 }
 
-#[test]
-fn two_crashes() {
-    pairs(|ordeal, calm, below| {
-        let mut crash = || {
-            let site = below(ordeal.sites);
-            // A little more than in a calm run: a set-up that begins anew has boundaries of its own.
-            let boundary = below(calm.boundaries[site] + 8);
-            let away = [AT_ONCE, AT_ONCE, Some(1_000), TOO_LATE, None][below(5)];
-            Crash { site: site as u16, boundary, away }
-        };
-        let crashes = [crash(), crash()];
-        let lived = ordeal.live(&crashes);
-        if crashes.iter().all(|c| c.away == AT_ONCE) {
-            lived.fits(calm);
-        }
-        lived.ended_well();
-    });
-}
-
-/// The shares of a round left, the process died, and the coordinator tells the next one of fewer survivors.
-#[test]
-fn no_seed_leaves_after_the_shares_whatever_process_gave_them() {
-    let ordeal = &ORDEALS[0];
-    let calm = calm(ordeal);
-    let mut lied_to = 0;
-    for crash in boundaries(&calm, AT_ONCE, 2) {
-        let (lived, broken) = ordeal.play(&[crash], &[], 0, true);
-        assert!(broken.is_empty(), "{broken:?}: {lived:?}");
-        lied_to += usize::from(lived.errors.iter().any(|(_, e)| e.rule().is_some_and(|r| r == Rule::Sur4)));
-    }
-    assert!(lied_to > 0);
-}
-
 /// A journal that was set back to an older copy, as from a backup: what of it is noticed, and what is not. Every frame with
 /// a masked vector is lost once, so that the site is asked again.
 #[test]
@@ -106,7 +73,7 @@ fn a_journal_that_was_set_back() {
     let (mut refused, mut unnoticed) = (0, 0);
     for forgets in 1..6 {
         for crash in boundaries(&calm, AT_ONCE, 2) {
-            let (lived, broken) = ordeal.play(&[crash], &[], forgets, false);
+            let (lived, broken) = ordeal.play(&[crash], &[], forgets);
             lived.ended_well();
             // The rounds are a chain: a copy from before the last round does not fit what the coordinator asks next.
             let noticed = |e: &Error| e.rule().is_some_and(|r| [Rule::Rnd6, Rule::Kex1, Rule::Frm7].contains(&r));

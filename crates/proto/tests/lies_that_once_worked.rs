@@ -42,10 +42,8 @@ fn a_second_question_under_the_context_of_the_first() {
 
 #[test]
 fn a_site_that_crashed_twice_in_one_round_still_has_a_usable_journal() {
-    let mut hub = Hub::new(4, 3, |_| {});
-    let all = everybody(4);
-    let deck = hub.deck(0, 4, &all);
-    let ask = hub.question(&deck, 0, &all, Hash::default(), b"q");
+    let (mut hub, deck, ..) = started(4, 3);
+    let ask = hub.question(&deck, 0, &everybody(4), Hash::default(), b"q");
     let (_, frame) = hub.ask_frame(&deck, &ask);
     let first = hub.reply(0, &frame).unwrap();
     assert_eq!(hub.reply(0, &frame).unwrap(), first);
@@ -257,11 +255,7 @@ fn replies_of_dropped_decks_are_forgotten() {
 #[test]
 fn a_journal_that_goes_back_is_refused() {
     use veilsum_proto::journal::RecordKind::{Chain, Checked, Deck, Masked, Released};
-    let mut hub = Hub::new(5, 14, |_| {});
-    let all = everybody(5);
-    let deck = hub.deck(0, 4, &all);
-    let ask = hub.question(&deck, 0, &all, Hash::default(), b"q");
-    let round = hub.ask(&deck, &ask, &all).unwrap();
+    let (mut hub, _, round, _) = started(5, 14);
     let four = [0, 1, 2, 3];
     let signed = hub.sign(&round, &four, &four).unwrap();
     let frame = hub.certificate(&round, &four, &signed);
@@ -288,10 +282,8 @@ fn a_journal_that_goes_back_is_refused() {
 
 #[test]
 fn a_journal_entry_damaged_in_any_byte_or_cut_is_refused_or_still_a_whole_entry() {
-    let mut hub = Hub::new(4, 18, |_| {});
-    let deck = hub.deck(0, 2, &everybody(4));
+    let (mut hub, deck, ..) = started(4, 18);
     let ask = hub.question(&deck, 0, &everybody(4), Hash::default(), b"q");
-    hub.ask(&deck, &ask, &[0]).unwrap();
     for (k, record) in hub.journals[0].clone().iter().enumerate() {
         let bytes = record.to_bytes();
         for n in 0..bytes.len() {
@@ -314,11 +306,8 @@ fn a_journal_entry_damaged_in_any_byte_or_cut_is_refused_or_still_a_whole_entry(
 /// A journal that was rewritten brings the site back to where it was.
 #[test]
 fn a_rewritten_journal_keeps_the_chain_and_the_cohort() {
-    let mut hub = Hub::new(5, 20, |_| {});
+    let (mut hub, _, r0, _) = started(5, 20);
     let (all, four) = (everybody(5), [0, 1, 2, 3]);
-    let deck = hub.deck(0, 4, &all);
-    let ask = hub.question(&deck, 0, &all, Hash::default(), b"q0");
-    let r0 = hub.ask(&deck, &ask, &all).unwrap();
     let signed = hub.sign(&r0, &four, &four).unwrap();
     let frame = hub.certificate(&r0, &four, &signed);
     four.iter().for_each(|s| assert_eq!(hub.reply(*s, &frame).unwrap().kind, Kind::Unmask));
@@ -353,11 +342,7 @@ fn a_malformed_frame_names_who_sent_it() {
 /// The same survivors under ever new signatures: one entry in the journal, not one for each.
 #[test]
 fn the_same_survivors_again_do_not_fill_the_journal() {
-    let mut hub = Hub::new(5, 22, |_| {});
-    let all = everybody(5);
-    let deck = hub.deck(0, 4, &all);
-    let ask = hub.question(&deck, 0, &all, Hash::default(), b"q");
-    let mut round = hub.ask(&deck, &ask, &all).unwrap();
+    let (mut hub, _, mut round, _) = started(5, 22);
     let four = [0, 1, 2, 3];
     hub.sign(&round, &four, &[0]).unwrap();
     let before = hub.journals[0].len();

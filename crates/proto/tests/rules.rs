@@ -66,18 +66,7 @@ fn a_rule_is_its_name() {
     for rule in Rule::ALL {
         assert_eq!((rule.name().parse(), serde_json::json!(rule)), (Ok(*rule), rule.name().into()));
     }
-    for text in [
-        "",
-        "KEX",
-        "KEX-",
-        concat!("KEX", "-0"),
-        concat!("KEX", "-03"),
-        "kex-3",
-        "[KEX-3]",
-        "KEX-3 ",
-        "ABC-1",
-        concat!("KEX", "-99"),
-    ] {
+    for text in ["", "KEX-", concat!("KEX", "-0"), "kex-3", "[KEX-3]", "KEX-3 ", "ABC-1"] {
         assert!(text.parse::<Rule>().is_err(), "{text:?}");
         assert!(serde_json::from_value::<Rule>(text.into()).is_err(), "{text:?}");
     }

@@ -15,13 +15,16 @@ use veilsum_proto::{
     identity::Signature,
     message::Kind,
     recompute::Documents,
+    roster::PartyId,
     suite::{self, Hash},
     vectors_api::{commit, generator, recover},
 };
 use veilsum_testkit::federation::{Kit, Verdict, World};
 use veilsum_testkit::hub::{Deck, Hub};
 use veilsum_testkit::seeds;
-use veilsum_testkit::wire::{Check, OpenedInput, Opening, Parts, Proof, Survivors, WORDS, everybody, parts, raw, sum};
+use veilsum_testkit::wire::{
+    Check, OpenedCheck, OpenedInput, Opening, Parts, Proof, Survivors, WORDS, everybody, parts, raw, sum,
+};
 
 /// The message of a masked input with these words, rightly committed to.
 fn input(words: &[u64]) -> Vec<u8> {
@@ -254,6 +257,34 @@ fn a_site_that_was_shown_no_survivors_verifies_the_opening() {
     let lie = held.opening();
     assert_eq!(held.refused(&lie, &[5]), [Some(Rule::Opn6)], "signed by its site, agreed to by nobody");
     assert_eq!(held.refused(&honest, &[5, 0]), [None, None]);
+}
+
+/// [OPN-2]: a site that has not seen who survived is told that hardly anybody did. A third party takes no total over fewer sites than a
+/// deck that is shown has a threshold for, or than the plan demands.
+#[test]
+fn opn_2_a_total_over_fewer_sites_than_the_floor_is_refused() {
+    let mut held = Held::asked(6, 12);
+    held.shares_of([0, 1, 2, 3, 4]);
+    let honest = held.opening();
+    let over = |alive: usize, shown: usize| {
+        let check = OpenedCheck { seeds: vec![[0; 32]; 6 - alive], signature: Signature::from_bytes(&[0; 64]) };
+        let mut few = honest.clone();
+        (few.others, few.agreed, few.high) = (vec![Hash::default(); shown], vec![], vec![0; WORDS]);
+        (few.alive.truncate(alive), few.inputs.truncate(alive), few.seeds.truncate(alive));
+        few.checks = vec![check; alive];
+        few
+    };
+    let ask = held.hub.question(&held.deck, 0, &held.all, Hash::default(), b"one");
+    let (_, ask) = held.hub.ask_frame(&held.deck, &ask);
+    for (alive, shown) in [(1, 0), (1, 5), (2, 0), (2, 4), (3, 3), (4, 2)] {
+        let frame = held.hub.frame(Kind::Opening, &held.context, &over(alive, shown));
+        let documents = Documents { roster: &held.hub.kit.roster, terms: &held.hub.kit.terms };
+        let blame = documents.opened(&held.deck.hash, &ask, &frame).unwrap().expect_err("no total");
+        assert_eq!((blame.culprit, blame.rule), (PartyId::Coordinator, Rule::Opn2));
+        assert!(blame.what.contains("over fewer sites than the plan allows"), "{alive} of {shown} more: {blame:?}");
+        let told = held.hub.tell(5, &frame).expect_err("nor does a site").to_string();
+        assert!(told.contains("over fewer sites than the floor") && told.contains("OPN-2"), "{told}");
+    }
 }
 
 fn value(site: u16, word: usize) -> u64 {

@@ -11,12 +11,12 @@ use veilsum_proto::{
     kem::{Ciphertext, Fixed, KemKey},
     limits::MAX_BODY,
     message::{self, Kind},
-    plan::{SignedTerms, Sites, Terms},
+    plan::SignedTerms,
     roster::{PartyId, Roster, SignedRoster},
     suite::{self, Hash},
     vectors_api as api,
 };
-use veilsum_testkit::vectors::*;
+use veilsum_testkit::{kit::Kit, vectors::*};
 
 /// The cases of a file whose `function` is this one.
 fn of(file: &'static str, function: &str) -> Vec<Value> {
@@ -199,18 +199,8 @@ fn documents() {
             }
             _ => {
                 let number = |k: &str| c[k].as_u64().unwrap() as u16;
-                let terms = Terms {
-                    roster: Hash::default(),
-                    min_cohort: 3,
-                    threshold: number("threshold"),
-                    colluders: number("colluders"),
-                    sites: Sites::Any,
-                    slots: 1,
-                    max_rows: 1,
-                    min_total_rows: 0,
-                    application: Vec::new(),
-                };
-                let found = terms.threshold_of(number("members").into(), number("sites").into());
+                let kit = Kit::new(3, |t| (t.threshold, t.colluders) = (number("threshold"), number("colluders")));
+                let found = kit.terms.threshold_of(number("members").into(), number("sites").into());
                 agrees(&c, found, |t| assert_eq!(t as u64, c["result"]));
             }
         }

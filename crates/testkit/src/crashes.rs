@@ -6,15 +6,14 @@ use std::{
     rc::Rc,
 };
 
-use chacha20::{
-    ChaCha20Rng,
-    rand_core::{Rng, SeedableRng},
+use veilsum_proto::{
+    Error,
+    message::{Kind, context_of},
 };
-use veilsum_proto::{Error, message::Kind};
 
 use crate::{
     federation::{Crash, Kit, Total, Verdict, World},
-    wire::{Survivors, WORDS, parts, raw, sum, value},
+    wire::{WORDS, sum, value},
 };
 
 /// A federation and what befalls it besides.
@@ -76,18 +75,16 @@ impl Ordeal {
 
     /// A run in which the aggregator's process dies, too.
     pub fn live_with_hub(&self, crashes: &[Crash], hub: &[usize]) -> Lived {
-        let (lived, broken) = self.play(crashes, hub, 0, false);
+        let (lived, broken) = self.play(crashes, hub, 0);
         assert!(broken.is_empty(), "{broken:?}: {lived:?}");
         lived.exact();
         lived
     }
 
     /// The same. Where sites come back without so many of the last entries of their journals, they have other rows, and every site's
-    /// first vector of a round is lost. Where the coordinator lies, it names fewer survivors to a site that it has the shares of, and
-    /// every site's first shares of a round are lost. What left that may not comes with it.
-    pub fn play(&self, crashes: &[Crash], hub: &[usize], forgets: usize, lies: bool) -> (Lived, Vec<String>) {
+    /// first vector of a round is lost. What left that may not comes with it.
+    pub fn play(&self, crashes: &[Crash], hub: &[usize], forgets: usize) -> (Lived, Vec<String>) {
         let mut w = World::new(Kit::new(self.sites, |t| t.slots = self.slots), 5);
-        let (coordinator, session) = (w.kit.identities[0].clone(), w.session());
         let mut answered: BTreeMap<(u16, Vec<u8>), u64> = BTreeMap::new();
         w.answer = Box::new(move |site, a| {
             let again = answered.entry((site, a.query.clone())).and_modify(|n| *n += 1).or_default();
@@ -97,33 +94,16 @@ impl Ordeal {
         (w.crashes, w.hub_crashes, w.forgets) = (crashes.to_vec(), hub.to_vec(), forgets);
         w.watch();
         let (vanish, round) = (self.vanish, Rc::new(Cell::new(0)));
-        let (now, loses) = (round.clone(), lies || forgets > 0);
-        // The round that each site is asked in, the frames that were lost, and in which rounds a site's shares are out.
-        let (mut asked, mut lost, mut out) = (BTreeMap::new(), BTreeSet::new(), BTreeSet::new());
+        let (now, mut lost) = (round.clone(), BTreeSet::new());
         w.hook = Box::new(move |wire| {
-            let (site, kind, p) = (wire.site, wire.kind, parts(wire.bytes));
-            if wire.from_site {
-                if vanish.contains(&(now.get(), site, kind)) {
-                    return Verdict::Vanish;
-                }
-                if kind == Kind::Unmask {
-                    out.insert((site, asked.get(&site).copied()));
-                }
-                let may_be_lost = loses && kind == if lies { Kind::Unmask } else { Kind::MaskedInput };
-                return if may_be_lost && lost.insert((site, p.context)) { Verdict::Drop } else { Verdict::Pass };
+            if !wire.from_site {
+                return Verdict::Pass;
             }
-            if kind == Kind::Ask {
-                asked.insert(site, p.context);
+            if vanish.contains(&(now.get(), wire.site, wire.kind)) {
+                return Verdict::Vanish;
             }
-            if lies && kind == Kind::Survivors && out.contains(&(site, Some(p.context))) {
-                let mut fewer: Survivors = p.read();
-                let other = fewer.alive.iter().position(|s| *s != site).expect("another site");
-                fewer.alive.remove(other);
-                fewer.inputs.remove(other);
-                let body = veilsum_proto::codec::encode(&fewer);
-                return Verdict::Replace(raw(&coordinator, &session, kind, &p.context, &body));
-            }
-            Verdict::Pass
+            let may_be_lost = forgets > 0 && wire.kind == Kind::MaskedInput;
+            if may_be_lost && lost.insert((wire.site, context_of(wire.bytes))) { Verdict::Drop } else { Verdict::Pass }
         });
         let (mut totals, mut failed) = (Vec::new(), None);
         while totals.len() < self.rounds && failed.is_none() {
@@ -139,22 +119,7 @@ impl Ordeal {
     }
 }
 
-/// `VEILSUM_CRASHES=all`: every boundary, and many pairs.
+/// `VEILSUM_CRASHES=all`: every boundary.
 pub fn all() -> bool {
     std::env::var("VEILSUM_CRASHES").is_ok_and(|v| v == "all")
-}
-
-/// Plays pairs of crashes in every ordeal: what `play` does with a ordeal, its run without a crash, and numbers below a bound
-/// drawn from `VEILSUM_SEED`, which is printed.
-pub fn pairs(mut play: impl FnMut(&Ordeal, &Lived, &mut dyn FnMut(usize) -> usize)) {
-    let seed = std::env::var("VEILSUM_SEED").ok().and_then(|s| s.parse().ok()).unwrap_or(1);
-    println!("VEILSUM_SEED={seed}");
-    let mut rng = ChaCha20Rng::seed_from_u64(seed);
-    let mut below = |n: usize| rng.next_u32() as usize % n;
-    for ordeal in &ORDEALS {
-        let calm = ordeal.live(&[]);
-        for _ in 0..if all() { 1_000 } else { 12 } {
-            play(ordeal, &calm, &mut below);
-        }
-    }
 }

@@ -53,7 +53,7 @@ pub struct World {
     pub slow: Vec<u64>,
     /// Sees every frame.
     pub hook: Hook,
-    /// Computes answers.
+    /// Computes answers; [`value`] unless it is set.
     pub answer: Answer,
     /// Every event of the aggregator, in order.
     pub events: Vec<Event>,
@@ -128,7 +128,7 @@ fn wall() -> Duration {
 const TOO_LONG: u64 = 100_000_000;
 
 impl World {
-    /// `n` sites on a perfect network.
+    /// The kit's sites on a perfect network; they answer with [`value`].
     pub fn new(kit: Kit, seed: u64) -> World {
         let mut hub_rng = rng_of(seed, HUB);
         let n = kit.roster.sites.len();
@@ -139,7 +139,7 @@ impl World {
             network: Network::default(),
             slow: vec![0; n],
             hook: Box::new(|_| Verdict::Pass),
-            answer: Box::new(|_, asked| vec![0; asked.words]),
+            answer: Box::new(|site, asked| (0..asked.words).map(|k| value(site, &asked.query, k)).collect()),
             events: Vec::new(),
             site_errors: Vec::new(),
             journals: vec![Vec::new(); n],
@@ -182,10 +182,9 @@ impl World {
         world
     }
 
-    /// `n` sites, all there, that answer with [`value`] and remember nothing of other runs; the run is written down.
+    /// `n` sites, all there, that remember nothing of other runs; the run is written down.
     pub fn noted(n: usize, seed: u64, change: impl FnOnce(&mut Terms)) -> World {
         let mut world = World::new(Kit::new(n, change), seed);
-        world.answer = Box::new(|site, asked| (0..asked.words).map(|k| value(site, &asked.query, k)).collect());
         world.notes = Some(Notes { told: vec![Vec::new(); n], ..Notes::default() });
         world.remembers = false;
         world.queue.clear();
@@ -224,7 +223,7 @@ impl World {
     /// Gives a frame to a site or to the aggregator, as if it had come over the wire.
     pub fn inject(&mut self, site: u16, from_site: bool, bytes: &[u8]) {
         if from_site {
-            self.tell_hub(aggregator::Input::Message { from: site, bytes });
+            self.tell_hub(aggregator::Input::Messages(&[(site, bytes)]));
         } else {
             self.tell_site(site, bytes);
         }
@@ -306,15 +305,16 @@ impl World {
         self.now = self.now.max(at);
         match what {
             Happening::ToSite(i, bytes) => self.tell_site(i, &bytes),
-            Happening::ToAggregator(from, bytes) if self.together => {
+            Happening::ToAggregator(from, bytes) => {
                 let mut frames = vec![(from, bytes)];
-                while let Some(next) = self.next_to_hub(at) {
+                while self.together
+                    && let Some(next) = self.next_to_hub(at)
+                {
                     frames.push(next);
                 }
                 let frames: Vec<(u16, &[u8])> = frames.iter().map(|(from, bytes)| (*from, &bytes[..])).collect();
                 self.tell_hub(aggregator::Input::Messages(&frames));
             }
-            Happening::ToAggregator(from, bytes) => self.tell_hub(aggregator::Input::Message { from, bytes: &bytes }),
             Happening::Attach(i) => self.tell_hub(aggregator::Input::Attached(i)),
             Happening::Detach(i) => self.tell_hub(aggregator::Input::Detached(i)),
             Happening::Return(i) => self.restore(i),

@@ -141,35 +141,15 @@ impl Hub {
                 site::Output::Event(site::Event::Asked(asked)) => {
                     self.asked[k].push(asked.clone());
                     if self.answers {
-                        let input = self.consents(i, &asked)?;
-                        self.sites[k].handle(input, &mut self.rng)?;
+                        // The policy stands before a site's answer, as in the product.
+                        let (consent, values) = (self.kit.consents(&asked)?, (self.answer)(i, &asked));
+                        self.sites[k].handle(site::Input::Contribute { consent, values }, &mut self.rng)?;
                     }
                 }
                 site::Output::Event(_) => {}
             }
         }
         Ok(sent)
-    }
-
-    /// The policy stands before a site's answer, as in the product.
-    fn consents(&mut self, me: u16, asked: &Asked) -> Result<site::Input<'static>, Error> {
-        let consent = self.kit.consents(asked)?;
-        Ok(site::Input::Contribute { consent, values: (self.answer)(me, asked) })
-    }
-
-    /// Lets a site answer what it was asked `nth`.
-    pub fn answer(&mut self, i: u16, nth: usize) -> Result<Vec<Parts>, Error> {
-        let asked = self.asked[usize::from(i)][nth].clone();
-        let input = self.consents(i, &asked)?;
-        self.sites[usize::from(i)].handle(input, &mut self.rng)?;
-        self.drain(i)
-    }
-
-    /// The application's refusal of a question.
-    pub fn refusal(&mut self, i: u16, context: Hash) -> Result<Vec<Parts>, Error> {
-        let input = site::Input::Refuse { context, rule: Rule::Pol2 };
-        self.sites[usize::from(i)].handle(input, &mut self.rng)?;
-        self.drain(i)
     }
 
     /// Stops a site and brings it back from its journal.
@@ -292,16 +272,6 @@ impl Hub {
         };
         by.iter().map(signed).collect()
     }
-}
-
-/// All sites have answered a first question, of a plan whose totals are over all of them alone.
-pub fn of_the_same(n: usize, seed: u64) -> (Hub, Deck, Round) {
-    let mut hub = Hub::closed(Kit::same(n, |_| {}), seed);
-    let all = everybody(n);
-    let deck = hub.deck(0, 8, &all);
-    let ask = hub.question(&deck, 0, &all, Hash::default(), b"q");
-    let round = hub.ask(&deck, &ask, &all).unwrap();
-    (hub, deck, round)
 }
 
 /// As [`Hub::ask`], with the masked vectors.

@@ -78,15 +78,10 @@ impl Secrets {
         api::expand(&self.pair_in(other, slot), "round seed", &[&context.0])
     }
 
-    /// s of [MSK-1].
-    pub fn self_key(&self, slot: u16, context: &Hash) -> [u8; 32] {
-        api::self_mask_key(&self.seeds[usize::from(slot - self.first)], context)
-    }
-
-    /// Every mask on the vector of site `me`, its own first ([MSK-3]).
+    /// Every mask on the vector of site `me`, its own first ([MSK-1], [MSK-3]).
     pub fn masks(&self, me: u16, slot: u16, context: &Hash, cohort: &[u16]) -> Vec<Mask> {
         let others = cohort.iter().filter(|o| **o != me);
-        let own = (self.self_key(slot, context), None);
+        let own = (api::self_mask_key(&self.seeds[usize::from(slot - self.first)], context), None);
         std::iter::once(own).chain(others.map(|o| (self.round_seed(*o, slot, context), Some((me, *o))))).collect()
     }
 }

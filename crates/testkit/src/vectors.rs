@@ -232,10 +232,11 @@ impl Player {
         use aggregator::Input;
         let site = |key: &str| given.get(key).map(|v| number(v) as u16);
         let frame = given.get("frame").map(|frame| session.frame(frame)).unwrap_or_default();
+        let frame = [(site("from").unwrap_or_default(), &frame[..])];
         let input = match (site("attached"), site("gone"), site("from")) {
             (Some(i), ..) => Input::Attached(i),
             (_, Some(i), _) => Input::Detached(i),
-            (.., Some(from)) => Input::Message { from, bytes: &frame },
+            (.., Some(_)) => Input::Messages(&frame),
             _ if given.get("close").is_some() => Input::Close,
             _ => Input::Ask { query: hex(&given["ask"]["query"]), words: number(&given["ask"]["words"]) as usize },
         };

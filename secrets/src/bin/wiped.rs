@@ -359,7 +359,7 @@ fn of_the_set_up(course: &Course) -> ([usize; 2], [usize; 2]) {
 }
 
 fn main() -> ExitCode {
-    let course = Course::new(5, 8, 11, &[ALL; PLAYED], false);
+    let course = Course::new(5, 8, 11, &[ALL; PLAYED]);
     assert_eq!(course.totals.len(), PLAYED);
     let (wanted, by_slot) = secrets(&course);
     let wanted = LOOKED_FOR.get_or_init(|| wanted);

@@ -207,7 +207,6 @@ impl Aggregator {
                     p.detached_at = Some(now);
                 }
             }
-            Input::Message { from, bytes } => self.messages(&[(from, bytes)], now),
             Input::Messages(frames) => self.messages(frames, now),
             Input::Ask { query, words } => {
                 if words == 0 || words > MAX_WORDS || query.len() > MAX_QUERY {
@@ -259,14 +258,8 @@ impl Aggregator {
         // Whatever is still unanswered is sent (again): the connection before may have lost it.
         let frames: Vec<_> = self.pending().flat_map(|p| p.for_site(site)).collect();
         self.out.extend(frames);
-        if let Some(bytes) = self.unanswered.get(&site) {
-            self.out.push_back(Output::Send { to: site, bytes: bytes.clone() });
-        }
-        if self.closed
-            && let Some(bytes) = self.opening.clone()
-        {
-            self.out.push_back(Output::Send { to: site, bytes });
-        }
+        let more = self.unanswered.get(&site).into_iter().chain(self.opening.as_ref().filter(|_| self.closed));
+        self.out.extend(more.map(|bytes| Output::Send { to: site, bytes: bytes.clone() }));
     }
 
     /// Takes frames in their order. Their signatures are verified beforehand, on all cores, and each by itself as strictly as
@@ -291,9 +284,8 @@ impl Aggregator {
         let shares = |frame: &(u16, &[u8])| message::unmask_context(frame.1).is_some();
         let of_shares = frames.first().is_some_and(shares);
         let alike = frames.iter().take_while(|frame| shares(frame) == of_shares).count();
-        let wanted = self.round.as_ref().zip(self.deck.as_ref()).filter(|_| of_shares);
-        let wanted = wanted.and_then(|(round, deck)| round.wants_shares(deck));
-        wanted.map_or(alike, |wanted| alike.min(wanted.max(1)))
+        let awaited = self.round.as_ref().and_then(Round::shares).zip(self.deck.as_ref()).filter(|_| of_shares);
+        awaited.map_or(alike, |((_, there), deck)| alike.min(deck.threshold.saturating_sub(there).max(1)))
     }
 
     /// [RND-10]: whether a frame is dropped unread.
@@ -303,8 +295,8 @@ impl Aggregator {
             return true;
         }
         // So are shares for a round that is over: t answers were enough, the others come later.
-        message::unmask_context(bytes)
-            .is_some_and(|context| self.round.as_ref().is_none_or(|r| r.awaits_shares_for() != Some(context)))
+        let awaited = self.round.as_ref().and_then(Round::shares);
+        message::unmask_context(bytes).is_some_and(|context| awaited.is_none_or(|(of, _)| of != context))
     }
 
     fn verified<'a>(&self, from: u16, bytes: &'a [u8]) -> Result<Verified<'a>, Error> {
@@ -315,16 +307,7 @@ impl Aggregator {
     fn take(&mut self, from: u16, verified: Result<Verified<'_>, Error>, now: Millis) {
         let result = verified.and_then(|frame| self.dispatch(from, &frame, now));
         if let Err(error) = result {
-            let error = match error {
-                // A frame that does not even decode is its sender's fault too.
-                Error::Malformed { what, why, rule } => Error::PeerMisbehaved {
-                    who: self.env.name_of(from),
-                    what: format!("sent a malformed {what}: {why}"),
-                    rule,
-                },
-                other => other,
-            };
-            self.lose(from, Loss::Misbehaved(error), now);
+            self.lose(from, Loss::Misbehaved(error.sent_by(&self.env.name_of(from))), now);
         }
     }
 

@@ -141,18 +141,10 @@ impl Round {
         Some((Named::of(alive, &self.proofs(alive)), shares))
     }
 
-    /// The context of the shares that are being collected.
-    pub(crate) fn awaits_shares_for(&self) -> Option<Hash> {
+    /// The context of the shares that are being collected, and of how many sites they are there.
+    pub(crate) fn shares(&self) -> Option<(Hash, usize)> {
         match &self.phase {
-            Phase::Unmask { context, .. } => Some(*context),
-            _ => None,
-        }
-    }
-
-    /// How many more sites' shares are needed; none where no shares are awaited.
-    pub(crate) fn wants_shares(&self, deck: &ReadyDeck) -> Option<usize> {
-        match &self.phase {
-            Phase::Unmask { answers, .. } => Some(deck.threshold.saturating_sub(answers.len())),
+            Phase::Unmask { context, answers, .. } => Some((*context, answers.len())),
             _ => None,
         }
     }

@@ -33,15 +33,8 @@ pub enum Input<'a> {
     Attached(u16),
     /// A site's connection is gone.
     Detached(u16),
-    /// A frame came from a site.
-    Message {
-        /// The site, as the transport authenticated it.
-        from: u16,
-        /// The whole frame.
-        bytes: &'a [u8],
-    },
-    /// Frames that are there already, with the sites they came from, in the order in which they came: what follows is the
-    /// same as one by one, but signatures are verified on all cores.
+    /// Whole frames that are there, each with the site that it came from, as the transport authenticated it, in the order in which they
+    /// came: what follows is the same as one by one, but signatures are verified on all cores.
     Messages(&'a [(u16, &'a [u8])]),
     /// Ask the cohort a question; its total comes as [`Event::Total`].
     Ask {

@@ -426,10 +426,6 @@ impl Deck {
         OpenDeck { run: self.run, index: self.index, slots: self.slots.len() as u16 }
     }
 
-    pub(crate) fn position(&self, site: u16) -> Option<usize> {
-        self.members.binary_search(&site).ok()
-    }
-
     /// [RND-8]: wipes everything that belongs to slots before `slot` and to no later one. This cannot be undone
     /// (`crates/proto/tests/forward_secrecy.rs`).
     pub(crate) fn close_before(&mut self, slot: u16) {
@@ -464,7 +460,7 @@ impl Deck {
 
     /// This site's share of `owner`'s self-mask seed.
     pub(crate) fn share_of(&self, owner: u16, slot: u16) -> Option<&Share> {
-        self.open(slot)?.held.get(self.position(owner)?)
+        self.open(slot)?.held.get(self.members.binary_search(&owner).ok()?)
     }
 
     /// [SHR-8]: what all members' commitments for this slot hash to.

@@ -48,9 +48,8 @@ impl Env {
 
     /// The name of the first of these sites that did not sign its proof.
     pub(crate) fn unsigned(&self, sites: &[u16], proofs: &[Proof], kind: Kind, context: &Hash) -> Option<String> {
-        let key = |site: &u16| self.key_of(*site).unwrap_or(PublicKey([0; 32]));
-        let proofs: Vec<_> = sites.iter().map(key).zip(proofs.iter().copied()).collect();
-        let at = first_unsigned(&self.keys, &proofs, &self.session, kind, context)?;
-        Some(self.name_of(sites[at]))
+        let proofs: Vec<_> = sites.iter().copied().zip(proofs.iter().copied()).collect();
+        let site = first_unsigned((&self.roster, &self.keys), &proofs, &self.session, kind, context)?;
+        Some(self.name_of(site))
     }
 }

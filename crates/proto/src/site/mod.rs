@@ -21,7 +21,7 @@ use rand_core::CryptoRng;
 
 use deck::{BadDelivery, Deck, ExpectCertificate, ExpectDirectory, ExpectShares};
 use env::Env;
-use round::{Round, Step};
+use round::{Round, Step, check_context};
 pub use types::{Event, Input, Output, SiteConfig};
 
 use crate::{
@@ -188,13 +188,9 @@ impl Site {
     pub fn handle(&mut self, input: Input<'_>, rng: &mut dyn CryptoRng) -> Result<(), Error> {
         let _work = spread::AtWork::begin();
         match input {
-            Input::Message(bytes) => self.message(bytes, rng).map_err(|error| match error {
-                // A frame that does not even decode is its sender's fault too.
-                Error::Malformed { what, why, rule } => {
-                    self.env.aggregator(format!("sent a malformed {what}: {why}"), rule)
-                }
-                other => other,
-            }),
+            Input::Message(bytes) => {
+                self.message(bytes, rng).map_err(|e| e.sent_by(&self.env.roster.name_of(self.env.aggregator)))
+            }
             Input::Contribute { consent, values } => self.contribute(&consent, values),
             Input::Refuse { context, rule } => {
                 self.refuse(&context, rule);
@@ -287,7 +283,8 @@ impl Site {
         let ask: Ask = frame.decode("Ask")?;
         let slot = (ask.deck, ask.slot);
         if let Some(Open { deck, round, env, .. }) = self.open_round(&frame.context) {
-            round.is_question(env, deck, &ask)?;
+            // [RND-1]: the same question again, and not another one under its name.
+            check_context(env, deck, &ask, &round.context)?;
             match round.answer().cloned() {
                 // [RND-7]: also after a restart, and in any later stage.
                 Some(bytes) => self.out.push_back(Output::Send { bytes, discloses: Disclosure::MaskedWords }),
@@ -434,7 +431,7 @@ impl Site {
                 self.released(frame, digest, &unmask);
             }
             Step::Check(named) => {
-                let known = round.signed() == Some(&named.alive[..]);
+                let known = round.named().is_some_and(|before| before.alive == named.alive);
                 let entry = Entry::Checked { context, named: named.clone() };
                 let (signed, check) = round.check(deck, named)?;
                 if !known {

@@ -121,8 +121,8 @@ mod tests {
     use super::*;
     use curve25519_dalek::{constants::EIGHT_TORSION, scalar::Scalar};
 
-    /// [KEX-8]: on the Edwards form as up the ladder: for points on the curve and its twist, of small order and with a part of it,
-    /// and in encodings that are not canonical.
+    /// [KEX-8]: on the Edwards form as up the ladder, and eight times a key tells small order: for points on the curve and its twist, of
+    /// small order and with a part of it, and in encodings that are not canonical.
     #[test]
     fn kex_8_both_forms_of_the_curve_agree() {
         let mut keys: Vec<[u8; 32]> = (0..60u8).map(|i| [i; 32]).collect();
@@ -149,6 +149,9 @@ mod tests {
                 let ladder = own.diffie_hellman(&DhPublic::from(*key));
                 let expected = ladder.was_contributory().then(|| *ladder.as_bytes());
                 assert_eq!(exchange(&own, key).map(|secret| *secret.bytes()), expected, "{key:?}");
+                // As an aggregator looks at it.
+                let eight = MontgomeryPoint(*key).mul_bits_be([true, false, false, false].into_iter());
+                assert_eq!(eight.0 == [0; 32], expected.is_none(), "{key:?}");
                 lifted += usize::from(MontgomeryPoint(*key).to_edwards(0).is_some());
                 small += usize::from(expected.is_none());
             }

@@ -122,11 +122,6 @@ impl Round {
         Some(Round { context, slot, cohort, words, sent, stage: Stage::Masked })
     }
 
-    /// [RND-1]: the same question again, and not another one under its name.
-    pub(crate) fn is_question(&self, env: &Env, deck: &Deck, ask: &Ask) -> Result<(), Error> {
-        check_context(env, deck, ask, &self.context)
-    }
-
     /// [UNM-2]: t survivors signed these survivors, and inputs of this hash.
     fn is_certified(&self, env: &Env, deck: &Deck, certificate: &Certificate) -> Result<(), Error> {
         let Certificate { alive, inputs, signers, proofs } = certificate;
@@ -194,14 +189,6 @@ impl Round {
             Stage::Asked | Stage::Masked => false,
             Stage::Checked(_) => !shares,
             Stage::Released { .. } => true,
-        }
-    }
-
-    /// The survivors signed last.
-    pub(crate) fn signed(&self) -> Option<&[u16]> {
-        match &self.stage {
-            Stage::Checked(named) => Some(&named.alive),
-            _ => None,
         }
     }
 
@@ -385,7 +372,7 @@ impl Round {
     }
 }
 
-fn check_context(env: &Env, deck: &Deck, ask: &Ask, context: &Hash) -> Result<(), Error> {
+pub(super) fn check_context(env: &Env, deck: &Deck, ask: &Ask, context: &Hash) -> Result<(), Error> {
     if *context == round_context(&env.session, &deck.hash, ask) {
         return Ok(());
     }

@@ -15,16 +15,15 @@ impl World {
     pub fn tell_hub(&mut self, input: aggregator::Input<'_>) {
         if let Some(notes) = &mut self.notes {
             let heard = match &input {
-                aggregator::Input::Attached(site) => Some(Heard::Attached(*site)),
-                aggregator::Input::Message { from, bytes } => Some(Heard::Frame(*from, bytes.to_vec())),
-                aggregator::Input::Ask { query, .. } => Some(Heard::Ask(query.clone())),
-                aggregator::Input::Tick => Some(Heard::Tick),
-                _ => None,
+                aggregator::Input::Attached(site) => vec![Heard::Attached(*site)],
+                aggregator::Input::Messages(all) => all.iter().map(|(s, b)| Heard::Frame(*s, b.to_vec())).collect(),
+                aggregator::Input::Ask { query, .. } => vec![Heard::Ask(query.clone())],
+                aggregator::Input::Tick => vec![Heard::Tick],
+                _ => Vec::new(),
             };
-            notes.heard.extend(heard.map(|heard| (self.now, heard)));
+            notes.heard.extend(heard.into_iter().map(|heard| (self.now, heard)));
         }
         let kind = match &input {
-            aggregator::Input::Message { bytes, .. } => kind_of(bytes),
             aggregator::Input::Messages(frames) => frames.first().and_then(|(_, bytes)| kind_of(bytes)),
             _ => None,
         };

@@ -70,7 +70,7 @@ fn run(rounds: u8, mut written: impl FnMut(u8, site::Output)) -> SiteConfig {
                     match output {
                         site::Output::Persist(_) | site::Output::Rewrite(_) if to == 0 => written(asked, output),
                         site::Output::Send { bytes, .. } => {
-                            hub.handle(aggregator::Input::Message { from: to, bytes: &bytes }, Millis(0));
+                            hub.handle(aggregator::Input::Messages(&[(to, &bytes)]), Millis(0));
                         }
                         site::Output::Event(site::Event::Asked(a)) => {
                             let consent = kit.consents(&a).unwrap();
