@@ -270,7 +270,9 @@ fn opn_2_a_total_over_fewer_sites_than_the_floor_is_refused() {
         let check = OpenedCheck { seeds: vec![[0; 32]; 6 - alive], signature: Signature::from_bytes(&[0; 64]) };
         let mut few = honest.clone();
         (few.others, few.agreed, few.high) = (vec![Hash::default(); shown], vec![], vec![0; WORDS]);
-        (few.alive.truncate(alive), few.inputs.truncate(alive), few.seeds.truncate(alive));
+        few.alive.truncate(alive);
+        few.inputs.truncate(alive);
+        few.seeds.truncate(alive);
         few.checks = vec![check; alive];
         few
     };

@@ -26,9 +26,7 @@ pub type Answer = Box<dyn Fn(u16, &Asked) -> Vec<u64>>;
 #[derive(Clone)]
 pub struct Deck {
     pub index: u32,
-    pub id: Hash,
     pub hash: Hash,
-    pub members: Vec<u16>,
     pub threshold: usize,
 }
 
@@ -36,7 +34,6 @@ pub struct Deck {
 #[derive(Clone)]
 pub struct Round {
     pub context: Hash,
-    pub cohort: Vec<u16>,
     pub inputs: BTreeMap<u16, Proof>,
 }
 
@@ -226,7 +223,7 @@ impl Hub {
             let frame = self.delivery(&hash, &boxes, *m);
             assert_eq!(self.reply(*m, &frame).unwrap().kind, Kind::ShareAck);
         }
-        Deck { index, id, hash, members: members.to_vec(), threshold: usize::from(directory.threshold) }
+        Deck { index, hash, threshold: usize::from(directory.threshold) }
     }
 
     pub fn question(&self, deck: &Deck, slot: u16, cohort: &[u16], previous: Hash, query: &[u8]) -> Ask {
@@ -277,7 +274,7 @@ impl Hub {
 /// As [`Hub::ask`], with the masked vectors.
 pub fn asked(hub: &mut Hub, deck: &Deck, ask: &Ask, to: &[u16]) -> Result<(Round, BTreeMap<u16, Vec<u64>>), Error> {
     let (context, frame) = hub.ask_frame(deck, ask);
-    let mut round = Round { context, cohort: ask.cohort.clone(), inputs: BTreeMap::new() };
+    let mut round = Round { context, inputs: BTreeMap::new() };
     let mut vectors = BTreeMap::new();
     for s in to {
         let reply = hub.reply(*s, &frame)?;

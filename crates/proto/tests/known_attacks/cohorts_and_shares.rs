@@ -4,12 +4,10 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use crate::sources::sources;
 use veilsum_proto::{
-    Error, Rule, codec,
+    Error, Rule,
     fixed::{from_ring, scale, to_ring},
     journal::RecordKind,
-    message::{Kind, session},
-    plan::Terms,
-    roster::PartyId,
+    message::Kind,
     site::{Input, Output, Site},
     suite::Hash,
     vectors_api as api,
@@ -49,7 +47,7 @@ fn kex_7_two_directories_that_are_signed_throughout() {
 /// leaves anybody out. Boxes that are withheld and cohorts that are small are in `protocol/vectors/v4`.
 #[test]
 fn msk_3_a_victim_among_neighbours_of_the_aggregators_choice() {
-    let (mut hub, deck, round, vectors) = started(7, 111);
+    let (hub, _, round, vectors) = started(7, 111);
     let all = everybody(7);
     for me in &all {
         let masks = Secrets::of(&hub, *me, 0).masks(*me, 0, &round.context, &all);

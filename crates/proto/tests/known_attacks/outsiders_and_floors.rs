@@ -9,9 +9,9 @@ use std::{
     rc::Rc,
 };
 
-use crate::{script::signs, sources::sources};
+use crate::sources::sources;
 use veilsum_proto::{
-    Error, Rule,
+    Rule,
     identity::Identity,
     journal::RecordKind,
     message::{Disclosure, Kind},
