@@ -2,7 +2,7 @@
 //! holds roster, plan, question and opening and nothing secret.
 //!
 //! An aggregator is caught if it adds a number to a total, leaves an input out, puts another one in, or shows different
-//! totals to two sites (`every_lie_is_refused_and_named`). The check does not need any site's words, because
+//! totals to two sites (`crates/proto/tests/known_lies.txt`). The check does not need any site's words, because
 //! commitments add up as the vectors do.
 
 use crate::{
