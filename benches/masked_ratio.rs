@@ -12,7 +12,7 @@ use std::{
 };
 
 use tokio::sync::mpsc;
-use veilsum_cluster::{Algorithm, Method, Prepared, Rows, Step, method::Seeding, random::Stream};
+use veilsum_cluster::{Algorithm, Prepared, Rows, Step, method::Seeding, random::Stream};
 use veilsum_node::{
     carrier::{self, Call, Carrier, Credentials, HEADER_LEN, HeaderCheck, Network, Transport},
     egress::Egress,

@@ -151,7 +151,7 @@ fn sampled_sites_are_those_that_everybody_can_compute() {
     );
     work.sampling = Some(sampling);
     let sites = prepared(&work);
-    let plain = pooled::sampled(&mut work.run(SITES).unwrap(), &sites, sampling).unwrap();
+    let plain = pooled::beside(&mut work.run(SITES).unwrap(), &sites, None, Some(sampling)).unwrap();
     same("sampled", &plain, &masked(&work, &sites));
     let (run, sizes) = federate(named(), &work, &[]);
     let result = run.result.unwrap();

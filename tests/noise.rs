@@ -3,7 +3,7 @@
 
 use serde_json::{Value, json};
 use veilsum_cluster::{
-    Algorithm, Method, OutOfBox, Prepared, Query, Rows, Step,
+    Algorithm, OutOfBox, Prepared, Query, Rows, Step,
     method::{Pick, Seeding},
     privacy::{DEFAULT_RHO, HONEST, Noise, Unit},
 };

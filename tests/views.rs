@@ -3,7 +3,7 @@
 
 use std::collections::{BTreeMap, HashMap};
 
-use veilsum_cluster::{Method, Prepared, Rows, Step, Totals, method::Seeding};
+use veilsum_cluster::{Prepared, Rows, Step, Totals, method::Seeding};
 use veilsum_node::{
     loopback::LoopbackRun,
     plan::PlanSpec,

@@ -8,7 +8,7 @@
 use std::collections::BTreeMap;
 
 use anyhow::{Context, Result, bail, ensure};
-use veilsum_cluster::{Batch, Method, Prepared, Rows, Statistic, Step};
+use veilsum_cluster::{Batch, Prepared, Rows, Statistic, Step};
 use veilsum_node::{
     loopback::{self, LoopbackConfig, View},
     question::{Layout, Question, Terms, contribute},

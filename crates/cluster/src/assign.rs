@@ -3,6 +3,7 @@
 use ndarray::Array2;
 
 use crate::distance::usable_fuzzifier;
+use crate::error::same_columns;
 use crate::{Centres, Error, Rows, distance};
 
 /// Memberships of n rows (n x d, working units) in K clusters: n x K, each row adds up to 1.
@@ -15,15 +16,13 @@ pub fn memberships(rows: &Rows, centres: &Centres, m: f64) -> Result<Array2<f64>
     if !usable_fuzzifier(m) {
         return Err(Error::Fuzzifier);
     }
-    if rows.columns() != centres.columns() {
-        return Err(Error::ColumnMismatch { expected: centres.columns(), found: rows.columns() });
-    }
+    same_columns(centres.columns(), rows.columns())?;
     let k = centres.k();
     let mut values = vec![0.0; rows.len() * k];
     for (row, u) in rows.iter().zip(values.chunks_exact_mut(k)) {
         distance::memberships(row, centres.rows(), m, u);
     }
-    Array2::from_shape_vec((rows.len(), k), values).map_err(|_| Error::CentreShape { k, columns: centres.columns() })
+    Array2::from_shape_vec((rows.len(), k), values).map_err(Error::parameter)
 }
 
 /// The cluster of largest membership for each row of an n x K array; among equals the lowest index.

@@ -1,7 +1,5 @@
 //! Several questions put at once: every K of a sweep, every restart. The vector is the concatenation of theirs.
 
-use std::sync::Arc;
-
 use serde::{Deserialize, Serialize};
 use veilsum_contributions::{Change, Question, Rows};
 
@@ -47,7 +45,7 @@ impl Batch {
     /// [`Error`] naming what is wrong.
     pub fn check(&self, domain: &Domain) -> Result<(), Error> {
         if self.queries.is_empty() || self.queries.len() > MAX_BATCH {
-            return Err(Error::Batch(MAX_BATCH));
+            return Err(Error::Question("a batch must hold 1 to 4096 questions"));
         }
         let domain = self.domain(domain)?;
         self.queries.iter().try_for_each(|query| query.check(&domain))
@@ -79,18 +77,13 @@ impl Batch {
     /// # Errors
     /// [`Error::Question`] if there are not as many words as the batch has entries.
     pub fn merge(&self, domain: &Domain, words: &mut [i64], more: &[i64]) -> Result<(), Error> {
-        let len: usize = self.layout(domain)?.iter().map(|block| block.len).sum();
+        let domain = self.domain(domain)?;
+        let len: usize = self.queries.iter().map(|query| query.words(&domain)).sum();
         if words.len() != len || more.len() != len {
             return Err(Error::Question("words that are not those of the question"));
         }
         words.iter_mut().zip(more).for_each(|(word, more)| *word = word.wrapping_add(*more));
         Ok(())
-    }
-
-    /// The rows in the units of the questions, which fit them.
-    fn moved(&self, rows: &Prepared) -> Result<Option<Arc<Prepared>>, Error> {
-        self.check(rows.domain())?;
-        self.transform.as_ref().map(|transform| rows.transformed(transform)).transpose()
     }
 
     /// What one site contributes to each question in turn, with the blocks of its layout. `form` says in which form from these.
@@ -101,7 +94,8 @@ impl Batch {
         mut form: impl FnMut(&[Block], u64) -> Result<Form, Error>,
         mut take: impl FnMut(&[Block], Sums<'_>) -> Result<(), Error>,
     ) -> Result<(), Error> {
-        let moved = self.moved(rows)?;
+        self.check(rows.domain())?;
+        let moved = self.transform.as_ref().map(|transform| rows.transformed(transform)).transpose()?;
         let rows = moved.as_deref().unwrap_or(rows);
         let mut left = self.queries.as_slice();
         while !left.is_empty() {

@@ -1,9 +1,9 @@
 //! Rows and centres: the two shapes every method works on, checked once so that nothing downstream meets a NaN.
 
-use ndarray::{Array2, ArrayView2};
 use serde::{Deserialize, Serialize};
 
 use crate::Error;
+use crate::error::same_columns;
 
 /// The rows of one site, n x d, row-major, all finite.
 ///
@@ -85,9 +85,7 @@ impl Rows {
         let mut sites = sites.into_iter();
         let mut all = sites.next().ok_or(Error::NoRows)?.clone();
         for site in sites {
-            if site.columns != all.columns {
-                return Err(Error::ColumnMismatch { expected: all.columns, found: site.columns });
-            }
+            same_columns(all.columns, site.columns)?;
             all.values.extend_from_slice(&site.values);
         }
         Ok(all)
@@ -115,7 +113,10 @@ impl std::fmt::Debug for Rows {
 /// shape beside the values, and reading it checks one against the other.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(try_from = "Flat", into = "Flat")]
-pub struct Centres(Array2<f64>);
+pub struct Centres {
+    values: Vec<f64>,
+    columns: usize,
+}
 
 /// The serialised form: fixed-width shape, then K x d values, row-major.
 #[derive(Serialize, Deserialize)]
@@ -129,7 +130,7 @@ impl Centres {
     /// Takes K x d values, centre by centre.
     ///
     /// # Errors
-    /// [`Error::NoCentres`], [`Error::NoColumns`], [`Error::CentreShape`], [`Error::CentreNotFinite`].
+    /// [`Error::NoCentres`], [`Error::NoColumns`], or [`Error::Parameter`] for values that are no finite numbers or do not fill the centres.
     pub fn new(k: usize, columns: usize, values: Vec<f64>) -> Result<Self, Error> {
         if k == 0 {
             return Err(Error::NoCentres);
@@ -138,11 +139,16 @@ impl Centres {
             return Err(Error::NoColumns);
         }
         // The wire form holds the shape in 32 bits each; a larger one cannot be real and is refused here, once.
-        if u32::try_from(k).is_err() || u32::try_from(columns).is_err() {
-            return Err(Error::CentreShape { k, columns });
+        let fits = u32::try_from(k).is_ok() && u32::try_from(columns).is_ok();
+        if !fits || k.checked_mul(columns) != Some(values.len()) {
+            return Err(Error::parameter(format!("the values do not fill {k} centres of {columns} columns")));
         }
-        let array = Array2::from_shape_vec((k, columns), values).map_err(|_| Error::CentreShape { k, columns })?;
-        Self::from_array(array)
+        if let Some(at) = values.iter().position(|value| !value.is_finite()) {
+            let (centre, column) = (at / columns, at % columns);
+            let what = format!("centre {centre}, column {column} (both counted from 0) is not a finite number");
+            return Err(Error::parameter(what));
+        }
+        Ok(Self { values, columns })
     }
 
     /// Takes one vector of d coordinates for each centre.
@@ -151,50 +157,31 @@ impl Centres {
     /// As [`Centres::new`]; centres of unequal length are a [`Error::ColumnMismatch`].
     pub fn from_rows(rows: &[Vec<f64>]) -> Result<Self, Error> {
         let columns = rows.first().ok_or(Error::NoCentres)?.len();
-        if let Some(odd) = rows.iter().find(|row| row.len() != columns) {
-            return Err(Error::ColumnMismatch { expected: columns, found: odd.len() });
-        }
+        rows.iter().try_for_each(|row| same_columns(columns, row.len()))?;
         Self::new(rows.len(), columns, rows.concat())
-    }
-
-    /// Takes a K x d array.
-    ///
-    /// # Errors
-    /// As [`Centres::new`].
-    pub fn from_array(array: Array2<f64>) -> Result<Self, Error> {
-        match array.dim() {
-            (0, _) => return Err(Error::NoCentres),
-            (_, 0) => return Err(Error::NoColumns),
-            _ => {}
-        }
-        if let Some(((centre, column), _)) = array.indexed_iter().find(|(_, value)| !value.is_finite()) {
-            return Err(Error::CentreNotFinite { centre, column });
-        }
-        // Row slices below need the standard layout; an array in another one is copied.
-        Ok(Self(if array.is_standard_layout() { array } else { array.as_standard_layout().into_owned() }))
     }
 
     /// Finite centres that exist by construction.
     pub fn known<const D: usize>(rows: Vec<[f64; D]>) -> Self {
         debug_assert!(!rows.is_empty() && D > 0 && rows.as_flattened().iter().all(|value| value.is_finite()));
-        Self(Array2::from(rows))
+        Self { values: rows.into_flattened(), columns: D }
     }
 
     /// K x d finite values in whole centres, K >= 1 and d >= 1, by construction.
     pub(crate) fn finite(columns: usize, values: &[f64]) -> Self {
         debug_assert!(!values.is_empty() && values.len().is_multiple_of(columns));
         debug_assert!(values.iter().all(|value| value.is_finite()));
-        Self(Array2::from_shape_fn((values.len() / columns, columns), |(i, j)| values[i * columns + j]))
+        Self { values: values.to_vec(), columns }
     }
 
     /// Number of centres, K >= 1.
     pub fn k(&self) -> usize {
-        self.0.nrows()
+        self.values.len() / self.columns
     }
 
     /// Number of columns, d >= 1.
     pub fn columns(&self) -> usize {
-        self.0.ncols()
+        self.columns
     }
 
     /// Centre `i`, d coordinates.
@@ -202,36 +189,43 @@ impl Centres {
     /// # Panics
     /// If `i >= k()`, as indexing a slice does.
     pub fn row(&self, i: usize) -> &[f64] {
-        let columns = self.columns();
-        &self.as_slice()[i * columns..(i + 1) * columns]
+        &self.values[i * self.columns..(i + 1) * self.columns]
     }
 
     /// The centres in order, d coordinates each.
     pub fn rows(&self) -> std::slice::ChunksExact<'_, f64> {
-        self.as_slice().chunks_exact(self.columns())
+        self.values.chunks_exact(self.columns)
     }
 
     /// All K x d coordinates, row-major.
     pub fn as_slice(&self) -> &[f64] {
-        self.0.as_slice().unwrap_or_default()
+        &self.values
     }
 
-    /// The K x d array.
-    pub fn as_array(&self) -> ArrayView2<'_, f64> {
-        self.0.view()
+    /// Their coordinates (K x d), with `sum / weight` in the place of each centre that has a weight above 0.
+    pub(crate) fn averaged(&self, sums: &[f64], weights: &[f64]) -> Vec<f64> {
+        let mut values = self.values.clone();
+        let clusters = values.chunks_exact_mut(self.columns).zip(sums.chunks_exact(self.columns)).zip(weights);
+        for ((centre, sum), weight) in clusters.filter(|(_, weight)| **weight > 0.0) {
+            centre.iter_mut().zip(sum).for_each(|(coordinate, sum)| *coordinate = sum / weight);
+        }
+        values
+    }
+
+    /// K and d.
+    pub fn shape(&self) -> (usize, usize) {
+        (self.k(), self.columns)
     }
 
     /// Frobenius norm of the difference, centre by centre (no permutation).
     ///
     /// # Errors
-    /// [`Error::CentreCount`] or [`Error::ColumnMismatch`] for another shape.
+    /// [`Error::CentreShapes`] or [`Error::ColumnMismatch`] for another shape.
     pub fn frobenius_distance(&self, other: &Self) -> Result<f64, Error> {
         if self.k() != other.k() {
-            return Err(Error::CentreCount { expected: self.k(), found: other.k() });
+            return Err(Error::CentreShapes);
         }
-        if self.columns() != other.columns() {
-            return Err(Error::ColumnMismatch { expected: self.columns(), found: other.columns() });
-        }
+        same_columns(self.columns, other.columns)?;
         Ok(self.as_slice().iter().zip(other.as_slice()).map(|(a, b)| (a - b) * (a - b)).sum::<f64>().sqrt())
     }
 }
@@ -246,10 +240,9 @@ impl TryFrom<Flat> for Centres {
 
 impl From<Centres> for Flat {
     fn from(centres: Centres) -> Self {
-        // `from_array` lets a shape beyond 32 bits through only if that many values exist in memory: saturating then
-        // fails on reading instead of passing for a smaller shape.
+        // Neither is larger, but for what exists by construction; saturating fails on reading instead of passing for a smaller shape.
         let narrow = |n: usize| u32::try_from(n).unwrap_or(u32::MAX);
-        Self { k: narrow(centres.k()), columns: narrow(centres.columns()), values: centres.as_slice().to_vec() }
+        Self { k: narrow(centres.k()), columns: narrow(centres.columns), values: centres.values }
     }
 }
 
@@ -289,7 +282,8 @@ mod tests {
         ] {
             assert!(serde_json::from_str::<Centres>(bad).is_err(), "{bad}");
         }
-        assert_eq!(Centres::new(1, 2, vec![0.0, f64::NAN]), Err(Error::CentreNotFinite { centre: 0, column: 1 }));
+        let odd = Centres::new(1, 2, vec![0.0, f64::NAN]).unwrap_err().to_string();
+        assert!(odd.starts_with("centre 0, column 1 "), "{odd}");
         assert!(Centres::from_rows(&[vec![0.0], vec![1.0, 2.0]]).is_err());
         assert!(Centres::from_rows(&[]).is_err());
     }
@@ -300,13 +294,5 @@ mod tests {
         let b = Centres::from_rows(&[vec![0.0, 0.0], vec![0.0, 0.0]]).unwrap();
         assert_eq!(a.frobenius_distance(&b), Ok(5.0));
         assert!(a.frobenius_distance(&Centres::from_rows(&[vec![0.0, 0.0]]).unwrap()).is_err());
-    }
-
-    #[test]
-    fn an_array_in_column_order_is_read_correctly() {
-        let array = ndarray::arr2(&[[1.0, 2.0], [3.0, 4.0]]).reversed_axes();
-        let centres = Centres::from_array(array).unwrap();
-        assert_eq!(centres.row(0), &[1.0, 3.0]);
-        assert_eq!(centres.row(1), &[2.0, 4.0]);
     }
 }

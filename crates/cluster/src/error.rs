@@ -38,47 +38,12 @@ pub enum Error {
     /// No centre.
     #[error("there are no centres")]
     NoCentres,
-    /// Another number of centres.
-    #[error("expected {expected} centres, found {found}")]
-    CentreCount {
-        /// Centres expected.
-        expected: usize,
-        /// Centres found.
-        found: usize,
-    },
-    /// The values are not k x columns.
-    #[error("the values do not fill {k} centres of {columns} columns")]
-    CentreShape {
-        /// Centres.
-        k: usize,
-        /// Columns.
-        columns: usize,
-    },
-    /// NaN or infinite.
-    #[error("centre {centre}, column {column} (both counted from 0) is not a finite number")]
-    CentreNotFinite {
-        /// Centre, counted from 0.
-        centre: usize,
-        /// Column, counted from 0.
-        column: usize,
-    },
-    /// Not one lower and one upper bound for each column.
-    #[error("the box has {lower} lower and {upper} upper bounds")]
-    BoundCount {
-        /// Lower bounds.
-        lower: usize,
-        /// Upper bounds.
-        upper: usize,
-    },
     /// A bound is not finite or too large.
     #[error("a bound of column {0} (counted from 0) is not finite or beyond 1e150")]
     BoundNotUsable(usize),
     /// The bounds are equal.
     #[error("column {0} (counted from 0) has equal bounds: a constant column cannot be scaled, leave it out")]
     ConstantColumn(usize),
-    /// The lower bound is above the upper one.
-    #[error("the bounds of column {0} (counted from 0) are crossed: lower is above upper")]
-    CrossedBounds(usize),
     /// m is not usable.
     #[error("the fuzzifier m must be a finite number above 1")]
     Fuzzifier,
@@ -91,9 +56,6 @@ pub enum Error {
     /// A standardisation of another box.
     #[error("the question's standardisation does not fit the public box")]
     Transform,
-    /// No question, or too many at once.
-    #[error("a batch must hold 1 to {0} questions")]
-    Batch(usize),
     /// A question that nobody can answer.
     #[error("the question is not usable: {0}")]
     Question(&'static str),
@@ -106,18 +68,6 @@ pub enum Error {
     /// Steps that a sum of so many rows may leave.
     #[error("the steps of '{0}' are too fine for these rows: take fewer fraction bits")]
     TooFine(&'static str),
-    /// K is 0.
-    #[error("the number of clusters K must be at least 1")]
-    NoClusters,
-    /// A stop rule that is no number.
-    #[error("epsilon must be a finite number, 0 or above")]
-    Epsilon,
-    /// No round.
-    #[error("max_rounds must be at least 1")]
-    NoRounds,
-    /// Too many rounds.
-    #[error("max_rounds must be at most {0}")]
-    TooManyRounds(u32),
     /// Fewer rows than clusters.
     #[error("there are more clusters ({0}) than rows")]
     TooFewRows(usize),
@@ -163,6 +113,11 @@ impl Error {
     pub(crate) fn implausible(what: impl ToString) -> Self {
         Self::Implausible(what.to_string())
     }
+}
+
+/// Whether there are as many columns as expected.
+pub(crate) fn same_columns(expected: usize, found: usize) -> Result<(), Error> {
+    if found == expected { Ok(()) } else { Err(Error::ColumnMismatch { expected, found }) }
 }
 
 impl From<Error> for String {

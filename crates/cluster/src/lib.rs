@@ -4,9 +4,9 @@
 //! crate knows that sums are masked on their way. The pieces meet like this:
 //!
 //! * a site turns its [`Rows`] into working units with the public [`Domain`] and packs them once ([`Prepared`]);
-//! * a [`Method`] on the coordinator's side asks a [`Query`];
+//! * a [`Run`] on the coordinator's side asks a [`Query`];
 //! * every site computes [`answer`], a vector with a fixed layout that may simply be added up over the sites;
-//! * the sum goes back to the method as [`Totals`], until it is done and returns an [`Outcome`].
+//! * the sum goes back to the run as [`Totals`], until it is done and returns an [`Outcome`].
 //!
 //! A method cannot tell whether the totals came from pooled rows, from a plain sum or from a masked one.
 //!
@@ -64,7 +64,7 @@ pub use batch::{AskedOfRows, Batch, MAX_BATCH, Statistic, Totals, answer, asked_
 pub use data::{Centres, Rows};
 pub use error::Error;
 pub use kernel::Step as SumStep;
-pub use method::{Clusters, Method, Outcome, Recipe, Run, Step};
+pub use method::{Clusters, Outcome, Recipe, Run, Step};
 pub use packed::Packed;
 pub use prepared::Prepared;
 pub use query::{Block, Per, Query};

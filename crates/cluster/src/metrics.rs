@@ -36,8 +36,6 @@ pub fn adjusted_rand_index(a: &[usize], b: &[usize]) -> Result<f64, Error> {
 /// Two sets of K centres compared after the permutation with the smallest sum of squared distances.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Matched {
-    /// `found[i]` is matched with `truth[permutation[i]]`.
-    pub permutation: Vec<usize>,
     /// Frobenius norm of the difference of the matched centres; no permutation has a smaller one.
     pub frobenius: f64,
     /// Largest absolute difference of a coordinate of matched centres.
@@ -49,7 +47,7 @@ pub struct Matched {
 /// # Errors
 /// [`Error::CentreShapes`], or [`Error::Cost`] if a squared distance overflows.
 pub fn matched_distance(found: &Centres, truth: &Centres) -> Result<Matched, Error> {
-    if found.as_array().dim() != truth.as_array().dim() {
+    if found.shape() != truth.shape() {
         return Err(Error::CentreShapes);
     }
     let cost = Array2::from_shape_fn((found.k(), found.k()), |(i, j)| distance::squared(found.row(i), truth.row(j)));
@@ -57,7 +55,7 @@ pub fn matched_distance(found: &Centres, truth: &Centres) -> Result<Matched, Err
     let matched = || permutation.iter().enumerate().map(|(i, j)| (found.row(i), truth.row(*j)));
     let frobenius = matched().map(|(a, b)| distance::squared(a, b)).sum::<f64>().sqrt();
     let max_abs = matched().flat_map(|(a, b)| a.iter().zip(b)).map(|(x, y)| (x - y).abs()).fold(0.0, f64::max);
-    Ok(Matched { permutation, frobenius, max_abs })
+    Ok(Matched { frobenius, max_abs })
 }
 
 /// The assignment problem: for a K x K cost matrix the column of each row such that no column is used twice and the sum
@@ -172,7 +170,6 @@ mod tests {
         let truth = Centres::from_rows(&[vec![0.0, 0.0], vec![1.0, 0.0], vec![0.0, 1.0]]).unwrap();
         let found = Centres::from_rows(&[vec![0.0, 1.0], vec![0.0, 0.0], vec![1.0, 0.5]]).unwrap();
         let matched = matched_distance(&found, &truth).unwrap();
-        assert_eq!(matched.permutation, [2, 0, 1]);
         assert_eq!((matched.frobenius, matched.max_abs), (0.5, 0.5));
         assert!(matched_distance(&found, &Centres::from_rows(&[vec![0.0, 0.0]]).unwrap()).is_err());
     }

@@ -5,6 +5,7 @@ use std::ops::Range;
 use rayon::prelude::*;
 pub(crate) use veilsum_contributions::{LANES, Lanes};
 
+use crate::error::same_columns;
 use crate::{Centres, Domain, Error, OutOfBox, Rows};
 
 /// Groups that a thread takes at a time where each is looked at for itself.
@@ -115,9 +116,7 @@ impl Packed {
     /// # Errors
     /// [`Error::ColumnMismatch`].
     pub fn nearest(&self, centres: &Centres) -> Result<Vec<u32>, Error> {
-        if centres.columns() != self.columns {
-            return Err(Error::ColumnMismatch { expected: self.columns, found: centres.columns() });
-        }
+        same_columns(self.columns, centres.columns())?;
         let (lanes, d) = (self.lanes(), self.columns);
         let mut labels = vec![0; self.len.next_multiple_of(LANES)];
         let groups = labels.par_chunks_exact_mut(LANES).enumerate().with_min_len(MIN_GROUPS);

@@ -7,41 +7,27 @@
 
 use crate::method::Stage;
 use crate::sampling::Sampling;
-use crate::{Batch, Error, Method, Outcome, Prepared, Run, Step, Totals, answer};
+use crate::{Batch, Error, Outcome, Prepared, Run, Totals, answer};
 
-/// Runs `method` to its end on the rows of one place; the number of rows is known.
+/// Makes a run to its end on the rows of one place; the number of rows is known.
 ///
 /// # Errors
 /// [`Error`] from either side.
-pub fn run(method: &mut dyn Method, rows: &Prepared) -> Result<Outcome, Error> {
-    plain_federated(method, std::slice::from_ref(rows))
+pub fn run(run: &mut Run, rows: &Prepared) -> Result<Outcome, Error> {
+    plain_federated(run, std::slice::from_ref(rows))
 }
 
-/// Runs `method` to its end on the plain sums over `sites`, added in the order of the list.
+/// Makes a run to its end on the plain sums over `sites`, added in the order of the list.
 ///
 /// # Errors
 /// [`Error::NoSites`], or an error from either side.
-pub fn plain_federated(method: &mut dyn Method, sites: &[Prepared]) -> Result<Outcome, Error> {
-    let mut step = method.next(None)?;
-    loop {
-        match step {
-            Step::Done(outcome) => return Ok(*outcome),
-            Step::Ask(batch) => step = method.next(Some(&totals(&batch, sites)?))?,
-        }
-    }
-}
-
-/// As [`plain_federated`], but in the rounds of the algorithm only the drawn sites contribute (Bárcena et al. 2021); before
-/// and after it all do.
-///
-/// # Errors
-/// As [`plain_federated`].
-pub fn sampled(run: &mut Run, sites: &[Prepared], sampling: Sampling) -> Result<Outcome, Error> {
-    beside(run, sites, None, Some(sampling))
+pub fn plain_federated(run: &mut Run, sites: &[Prepared]) -> Result<Outcome, Error> {
+    run.through(|_, batch| totals(batch, sites))
 }
 
 /// What a masked run is compared with: the same method on `whole`, all rows in one place, or where there is none on the plain
-/// sums over `sites`, drawn as `sampling` says.
+/// sums over `sites`. In the rounds of the algorithm only those contribute that `sampling` draws (Bárcena et al. 2021); before
+/// and after it all do.
 ///
 /// # Errors
 /// As [`plain_federated`].
@@ -52,29 +38,20 @@ pub fn beside(
     sampling: Option<Sampling>,
 ) -> Result<Outcome, Error> {
     let mut number = 0;
-    let all = vec![true; sites.len()];
-    let mut step = run.next(None)?;
-    loop {
-        let batch = match step {
-            Step::Done(outcome) => return Ok(*outcome),
-            Step::Ask(batch) => batch,
-        };
-        let drawn = match (sampling, run.stage()) {
+    run.through(|stage, batch| {
+        let drawn = match (sampling, stage) {
             (Some(sampling), Some(Stage::Iterating)) => {
                 number += 1;
                 sampling.drawn(number, sites.len())
             }
-            _ => all.clone(),
+            _ => vec![true; sites.len()],
         };
-        let mut totals = match whole {
-            Some(whole) => totals(&batch, std::slice::from_ref(whole))?,
-            None => some_totals(&batch, sites, &drawn)?,
+        let found = match whole {
+            Some(whole) => totals(batch, std::slice::from_ref(whole))?,
+            None => some_totals(batch, sites, &drawn)?,
         };
-        if sampling.is_some() {
-            totals.rows = None;
-        }
-        step = run.next(Some(&totals))?;
-    }
+        Ok(Totals { rows: found.rows.filter(|_| sampling.is_none()), ..found })
+    })
 }
 
 /// The plain sum of all sites' answers to one question, with the number of rows.

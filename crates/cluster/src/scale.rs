@@ -2,6 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
+use crate::error::same_columns;
 use crate::{Centres, Error, Rows};
 
 /// Bounds up to this size: the square of an extent then stays far inside `f64`, so no distance can overflow.
@@ -33,7 +34,7 @@ pub enum OutOfBox {
 ///
 /// The box bounds what one row can add to a sum, so it must not be taken from the rows of the sites.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[serde(try_from = "Unchecked", into = "Unchecked")]
+#[serde(try_from = "Unchecked")]
 pub struct Domain {
     lower: Vec<f64>,
     upper: Vec<f64>,
@@ -44,7 +45,7 @@ pub struct Domain {
     categories: Vec<usize>,
 }
 
-#[derive(Serialize, Deserialize)]
+#[derive(Deserialize)]
 struct Unchecked {
     lower: Vec<f64>,
     upper: Vec<f64>,
@@ -60,11 +61,12 @@ impl Domain {
     /// A box of d columns, bounds in original units.
     ///
     /// # Errors
-    /// [`Error::BoundCount`], [`Error::NoColumns`], [`Error::BoundNotUsable`] (not finite or beyond 1e150),
-    /// [`Error::ConstantColumn`] (`lower == upper`), [`Error::CrossedBounds`].
+    /// [`Error::NoColumns`], [`Error::BoundNotUsable`] (not finite or beyond 1e150), [`Error::ConstantColumn`] (`lower == upper`), or
+    /// [`Error::Parameter`] for crossed bounds and other numbers of them.
     pub fn new(lower: Vec<f64>, upper: Vec<f64>, scaling: Scaling) -> Result<Self, Error> {
         if lower.len() != upper.len() {
-            return Err(Error::BoundCount { lower: lower.len(), upper: upper.len() });
+            let (lower, upper) = (lower.len(), upper.len());
+            return Err(Error::parameter(format!("the box has {lower} lower and {upper} upper bounds")));
         }
         if lower.is_empty() {
             return Err(Error::NoColumns);
@@ -78,7 +80,8 @@ impl Domain {
                 return Err(Error::ConstantColumn(column));
             }
             if low > high {
-                return Err(Error::CrossedBounds(column));
+                let crossed = "(counted from 0) are crossed: lower is above upper";
+                return Err(Error::parameter(format!("the bounds of column {column} {crossed}")));
             }
         }
         Ok(Self { lower, upper, scaling, indicators: Vec::new(), categories: Vec::new() })
@@ -192,7 +195,7 @@ impl Domain {
     /// Centres (K x d) from original into working units; centres outside the box stay outside.
     ///
     /// # Errors
-    /// [`Error::ColumnMismatch`], or [`Error::CentreNotFinite`] if scaling leaves the range of `f64`.
+    /// [`Error::ColumnMismatch`], or [`Error::Parameter`] if scaling leaves the range of `f64`.
     pub fn centres_to_box(&self, centres: &Centres) -> Result<Centres, Error> {
         self.map_centres(centres, |column, value| self.scale(column, value))
     }
@@ -200,7 +203,7 @@ impl Domain {
     /// Centres (K x d) from working into original units.
     ///
     /// # Errors
-    /// [`Error::ColumnMismatch`], or [`Error::CentreNotFinite`] if scaling leaves the range of `f64`.
+    /// [`Error::ColumnMismatch`], or [`Error::Parameter`] if scaling leaves the range of `f64`.
     pub fn centres_to_original(&self, centres: &Centres) -> Result<Centres, Error> {
         self.map_centres(centres, |column, value| match (self.indicator(column), self.scaling) {
             (Some(one), _) => value / one,
@@ -221,8 +224,17 @@ impl Domain {
         }
     }
 
+    /// Where its middle is.
+    pub(crate) fn middle(&self, column: usize) -> f64 {
+        let (low, high) = self.working_interval(column);
+        low + (high - low) / 2.0
+    }
+
     /// How long it is.
-    pub(crate) fn side(&self, column: usize) -> f64 {
+    ///
+    /// # Panics
+    /// If `column >= columns()`, as indexing a slice does.
+    pub fn side(&self, column: usize) -> f64 {
         let (low, high) = self.working_interval(column);
         high - low
     }
@@ -283,15 +295,13 @@ impl Domain {
 
     fn map_centres(&self, centres: &Centres, map: impl Fn(usize, f64) -> f64) -> Result<Centres, Error> {
         self.same_columns(centres.columns())?;
-        let mut array = centres.as_array().to_owned();
-        for ((_, column), value) in array.indexed_iter_mut() {
-            *value = map(column, *value);
-        }
-        Centres::from_array(array)
+        let d = centres.columns();
+        let values = centres.as_slice().iter().enumerate().map(|(at, value)| map(at % d, *value));
+        Centres::new(centres.k(), d, values.collect())
     }
 
     pub(crate) fn same_columns(&self, found: usize) -> Result<(), Error> {
-        if found == self.columns() { Ok(()) } else { Err(Error::ColumnMismatch { expected: self.columns(), found }) }
+        same_columns(self.columns(), found)
     }
 }
 
@@ -315,13 +325,6 @@ impl TryFrom<Unchecked> for Domain {
             return Err(Error::NoColumns);
         }
         Self::mixed(lower, upper, scaling, &categorical)
-    }
-}
-
-impl From<Domain> for Unchecked {
-    fn from(domain: Domain) -> Self {
-        let Domain { lower, upper, scaling, indicators, categories } = domain;
-        Self { lower, upper, scaling, indicators, categories }
     }
 }
 
@@ -372,7 +375,7 @@ mod tests {
         let new = |lower: f64, upper: f64| Domain::new(vec![0.0, lower], vec![1.0, upper], Scaling::Box).unwrap_err();
         assert_eq!(new(2.0, 2.0), Error::ConstantColumn(1));
         assert!(new(2.0, 2.0).to_string().contains("constant column"));
-        assert_eq!(new(3.0, 2.0), Error::CrossedBounds(1));
+        assert!(new(3.0, 2.0).to_string().contains("column 1 (counted from 0) are crossed"));
         assert_eq!(new(f64::NAN, 2.0), Error::BoundNotUsable(1));
         assert_eq!(new(0.0, 1e200), Error::BoundNotUsable(1));
         assert!(Domain::new(vec![], vec![], Scaling::Box).is_err());

@@ -1,6 +1,6 @@
 //! What everybody asks of totals before believing them: their number, and bounds that no rows can break.
 
-use crate::Error;
+use crate::{Domain, Error};
 
 /// The right number of entries, all finite.
 pub(crate) fn check_values(values: &[f64], expected: usize) -> Result<(), Error> {
@@ -39,12 +39,13 @@ pub(crate) fn check_weights(weights: &[f64], rows: Option<u64>, name: &str) -> R
 
 /// Noisy sums of columns, or of squares around a point in their box, as the rows that they begin with could have given them: one row
 /// at least, and means between the ends of each column, variances between 0 and a quarter of its square.
-pub(crate) fn plausible_moments(values: &[f64], ends: &[(f64, f64)], squares: bool) -> Vec<f64> {
+pub(crate) fn plausible_moments(values: &[f64], domain: &Domain, squares: bool) -> Vec<f64> {
     let mut values = values.to_vec();
     let rows = values[0].round().max(1.0);
     values[0] = rows;
-    for (value, (low, high)) in values[1..].iter_mut().zip(ends) {
-        let ends = if squares { (0.0, (high - low) * (high - low) / 4.0) } else { (*low, *high) };
+    for (column, value) in values[1..].iter_mut().enumerate() {
+        let (low, high) = domain.working_interval(column);
+        let ends = if squares { (0.0, (high - low) * (high - low) / 4.0) } else { (low, high) };
         *value = value.clamp(rows * ends.0, rows * ends.1);
     }
     values

@@ -3,6 +3,7 @@
 use serde::{Deserialize, Serialize};
 use veilsum_contributions::Change;
 
+use crate::error::same_columns;
 use crate::{Centres, Domain, Error, Rows, Scaling};
 
 /// From working units to standardised ones, column by column: clip, shift, multiply (`(clip(x) - shift) * factor`).
@@ -68,9 +69,7 @@ impl Transform {
     /// [`Error::ColumnMismatch`].
     pub fn rows(&self, rows: &Rows) -> Result<Rows, Error> {
         let d = rows.columns();
-        if d != self.shift.len() {
-            return Err(Error::ColumnMismatch { expected: self.shift.len(), found: d });
-        }
+        same_columns(self.shift.len(), d)?;
         let mut values = rows.as_slice().to_vec();
         values.chunks_exact_mut(d).for_each(|row| self.change().apply(row));
         Rows::new(values, d)
@@ -101,37 +100,7 @@ impl Transform {
 
     fn map(&self, centres: &Centres, map: impl Fn(&[f64]) -> Vec<f64>) -> Result<Centres, Error> {
         let d = centres.columns();
-        if d != self.shift.len() {
-            return Err(Error::ColumnMismatch { expected: self.shift.len(), found: d });
-        }
+        same_columns(self.shift.len(), d)?;
         Centres::new(centres.k(), d, centres.rows().flat_map(map).collect())
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn domain() -> Domain {
-        Domain::new(vec![0.0, -5.0], vec![1.0, 5.0], Scaling::None).unwrap()
-    }
-
-    #[test]
-    fn a_transform_outside_its_domain_is_refused() {
-        let domain = domain();
-        let good = Transform::identity(&domain);
-        assert!(good.domain(&domain).is_ok());
-        for bad in [
-            Transform { factor: vec![0.0, 1.0], ..good.clone() },
-            Transform { factor: vec![f64::NAN, 1.0], ..good.clone() },
-            Transform { factor: vec![1e13, 1.0], ..good.clone() },
-            Transform { factor: vec![1.0], ..good.clone() },
-            Transform { factor: vec![1.0, 0.5, 1.0], ..good.clone() },
-            Transform { shift: vec![2.0, 0.0], ..good.clone() },
-            Transform { lower: vec![0.5, -5.0], upper: vec![0.5, 5.0], ..good.clone() },
-            Transform { upper: vec![f64::INFINITY, 5.0], ..good.clone() },
-        ] {
-            assert_eq!(bad.domain(&domain), Err(Error::Transform));
-        }
     }
 }

@@ -9,13 +9,15 @@ use std::collections::HashSet;
 
 use proptest::prelude::*;
 use serde_json::Value;
-use veilsum_cluster::method::{Candidates, DaviesBouldin, LocalRange, Scale, Seeding, Stop, Validity, inside};
+use veilsum_cluster::method::{
+    Candidates, Choice, DaviesBouldin, LocalRange, Pick, Scale, Seeding, Stop, Validity, inside,
+};
 use veilsum_cluster::privacy::Noise;
 use veilsum_cluster::query::{FeatureParams, LocalSteps};
 use veilsum_cluster::random::Stream;
 use veilsum_cluster::{
-    Algorithm, Batch, Clusters, Domain, Error, Method, Outcome, Prepared, Recipe, Rows, Scaling, Step, Totals, answer,
-    metrics, pooled,
+    Algorithm, Batch, Clusters, Domain, Error, Outcome, Prepared, Recipe, Rows, Scaling, Step, Totals, answer, metrics,
+    pooled,
 };
 use veilsum_testkit::data::{max_difference, prepare_all};
 
@@ -291,6 +293,67 @@ proptest! {
     }
 }
 
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(400))]
+    /// Totals that no rows have, at every stage of a run: none makes it panic, and one that is refused has changed nothing. Where a lie is
+    /// refused, the truth takes the run on.
+    #[test]
+    fn no_totals_whatever_make_a_run_panic(
+        which in 0usize..11,
+        noisy: bool,
+        standard: bool,
+        finite: bool,
+        rows in prop::option::of(0u64..100),
+        entries in prop::collection::vec(prop_oneof![
+            4 => 0.0f64..20.0,
+            1 => -20.0f64..0.0,
+            1 => prop::sample::select(vec![0.0, 1e-300, 5e-324, 1e308, -1e308, f64::NAN, f64::INFINITY, f64::MAX]),
+        ], 64),
+    ) {
+        let domain = domain(2, Scaling::Box);
+        let sites = prepare_all(&random_sites(9, 36, 3, 2), &domain);
+        let algorithm = algorithms(2.0).into_iter().chain([Algorithm::Describe { bins: 7 }]).nth(which).unwrap();
+        let (describes, exact) = (algorithm.traits().describes.is_some(), algorithm.traits().tolerance_under_noise);
+        let mut recipe = Recipe::plain(algorithm, 3, seedings()[1].clone());
+        match describes {
+            true => (recipe.clusters, recipe.seeding) = (Clusters::exactly(1), seedings()[0].clone()),
+            false => recipe.validity = Validity::everything(),
+        }
+        if standard && !describes {
+            recipe.preparation = Scale::Standard;
+        }
+        recipe.noise = (noisy && exact == Some(0.0)).then(|| Noise::usual(1.0, 36).from_anywhere());
+        let mut run = recipe.run(&domain, 3).unwrap();
+        let mut step = run.next(None).unwrap();
+        for turn in 0.. {
+            let batch = match step {
+                Step::Ask(batch) => batch,
+                Step::Done(outcome) => {
+                    let index = outcome.indices.fuzzy_davies_bouldin;
+                    prop_assert!(!outcome.objective.is_nan() && index.is_none_or(f64::is_finite), "{outcome:?}");
+                    break;
+                }
+            };
+            let truth = pooled::totals(&batch, &sites).unwrap();
+            let tame = |x: &f64| if finite && !x.is_finite() { 1.0 } else { *x };
+            let words = truth.values.len() - usize::from(turn % 7 == 6);
+            let values = entries.iter().cycle().skip(7 * turn).take(words).map(tame).collect();
+            let before = run.fits();
+            let mut taken = run.next(Some(&Totals { values, rows }));
+            if taken.is_err() {
+                prop_assert!(run.next(None) == Ok(Step::Ask(batch)) && run.fits() == before, "{taken:?}");
+                taken = run.next(Some(&truth));
+            }
+            for fit in run.fits() {
+                prop_assert!(fit.centres.as_slice().iter().chain(&fit.weights).all(|x| x.is_finite()), "{fit:?}");
+            }
+            // A lie that was taken may contradict the truth that follows.
+            let Ok(next) = taken else { break };
+            step = next;
+        }
+    }
+}
+
 #[test]
 fn members_of_a_sweep_end_where_single_runs_do() {
     let domain = domain(2, Scaling::Box);
@@ -316,40 +379,14 @@ fn members_of_a_sweep_end_where_single_runs_do() {
     }
 }
 
-/// The objective that decides between restarts is the smaller one, whatever the order.
+/// With the sentence that says what to change; a plan beside each that means something says nothing.
 #[test]
-fn the_better_restart_counts() {
-    let domain = domain(2, Scaling::Box);
-    let sites = prepare_all(&random_sites(9, 90, 3, 2), &domain);
-    let kmeans = Algorithm::Kmeans { epsilon: 0.0, max_rounds: 50 };
-    let run = |seed: u64, restarts: u32| {
-        let recipe = Recipe { restarts, ..Recipe::plain(kmeans.clone(), 4, Seeding::Uniform { seed }) };
-        drive(&recipe, &domain, &sites, Sums::Plain).unwrap().objective
-    };
-    let alone: Vec<f64> = (0..6).map(|seed| run(seed, 1)).collect();
-    let least = alone.iter().copied().fold(f64::INFINITY, f64::min);
-    assert!(alone.iter().any(|one| *one > 1.01 * least), "{alone:?}");
-    assert!((run(0, 6) - least).abs() <= 1e-9 * least);
-}
-
-#[test]
-fn a_fuzzifier_that_leaves_nothing_to_add_up_is_refused() {
-    let domain = domain(2, Scaling::Box);
-    let recipe =
-        |m, k| Recipe::plain(Algorithm::Fcm { m, epsilon: 0.01, max_rounds: 9 }, k, Seeding::Uniform { seed: 0 });
-    for (m, k, good) in [(2.0, 1000, true), (20.0, 1, true), (20.0, 2, true), (20.0, 9, false), (8.0, 100, false)] {
-        let checked = recipe(m, k).check(&domain);
-        assert_eq!(checked.is_ok(), good, "m = {m}, K = {k}");
-        assert!(checked.is_ok() || checked.unwrap_err().to_string().contains("smaller fuzzifier m or fewer K"));
-    }
-}
-
-/// A stop rule for methods that have none, and exponents that no totals give.
-#[test]
-fn options_of_the_papers_are_refused_where_they_mean_nothing() {
+fn plans_that_mean_nothing_are_refused() {
     let (epsilon, max_rounds) = (0.0, 9);
     let fcm = Recipe::plain(Algorithm::Fcm { m: 2.0, epsilon, max_rounds }, 2, Seeding::Uniform { seed: 0 });
     let of = |algorithm: Algorithm| Recipe { algorithm, ..fcm.clone() };
+    let fuzzy =
+        |m: f64, k: u32| Recipe { clusters: Clusters::exactly(k), ..of(Algorithm::Fcm { m, epsilon, max_rounds }) };
     let by = |p: f64, q: f64, validity: Validity| Recipe {
         validity: Validity { davies_bouldin: DaviesBouldin { p, q }, ..validity },
         ..fcm.clone()
@@ -359,6 +396,14 @@ fn options_of_the_papers_are_refused_where_they_mean_nothing() {
     let describe = of(Algorithm::Describe { bins: 9 });
     let described = Recipe { clusters: Clusters::exactly(1), ..describe };
     let (basic, all) = (Validity::basic(), Validity::everything());
+    let by_gap = |algorithm: Algorithm| Recipe {
+        clusters: Clusters { min: 1, max: 8 },
+        choice: Choice { by: Pick::Gap, elbow: false },
+        ..of(algorithm)
+    };
+    let kmeans = |max_rounds| Algorithm::Kmeans { epsilon, max_rounds };
+    let avg2 = Algorithm::FfcmAvg2 { m: 2.0, epsilon, max_rounds, local: LocalSteps::ONE };
+    let elbow = Choice { by: Pick::Gap, elbow: true };
     for (recipe, says) in [
         (sum(fcm.clone()), ""),
         (by(1.5, 1.0, basic), ""),
@@ -372,6 +417,18 @@ fn options_of_the_papers_are_refused_where_they_mean_nothing() {
         (by(2.0, 2.0, basic), "needs sums of coordinates: indices=all"),
         (noisy(by(2.0, 2.0, Validity { full: true, ..basic })), "under noise q of Davies-Bouldin is 1"),
         (Recipe { validity: by(1.0, 1.0, basic).validity, ..described }, "a description has no clusters"),
+        // Powers of memberships that leave nothing to add up.
+        (fuzzy(2.0, 1000), ""),
+        (fuzzy(20.0, 1), ""),
+        (fuzzy(20.0, 2), ""),
+        (fuzzy(20.0, 9), "smaller fuzzifier m or fewer K"),
+        (fuzzy(8.0, 100), "smaller fuzzifier m or fewer K"),
+        (by_gap(kmeans(9)), ""),
+        (Recipe { validity: all, ..by_gap(avg2) }, "it compares their inertia"),
+        (by_gap(kmeans(100_000)), "a smaller range of K, fewer restarts or rounds"),
+        (Recipe { choice: elbow, ..by_gap(kmeans(9)) }, "a rule of its own, and no elbow"),
+        (Recipe { clusters: Clusters { min: 1, max: 200 }, restarts: 10, ..by_gap(kmeans(99)) }, "fewer restarts"),
+        (by_gap(Algorithm::Fcm { m: 2.0, epsilon, max_rounds }), "not among those that are asked"),
     ] {
         let found = recipe.check(&domain(2, Scaling::Box)).err().map(|error| error.to_string()).unwrap_or_default();
         assert!(found.contains(says) && found.is_empty() == says.is_empty(), "{says}: {found}");
@@ -393,37 +450,6 @@ fn first_centres_outside_the_box_are_refused() {
     assert!(error.contains("outside the public box in column 0"), "{error}");
     let outcome = drive(&given(3.5), &domain, &sites, Sums::Plain).unwrap();
     sensible(&outcome, &domain);
-}
-
-/// The same columns in thousandths and in millions are standardised alike.
-#[test]
-fn columns_of_very_different_units_are_standardised_alike() {
-    let rows = random_sites(4, 80, 3, 2);
-    let outcome = |factor: f64| {
-        let scaled = |rows: &Rows| {
-            let values = rows.as_slice().iter().enumerate().map(|(i, x)| if i % 2 == 0 { x * 1e6 } else { x * factor });
-            Rows::new(values.collect(), 2).unwrap()
-        };
-        let domain =
-            Domain::new(vec![-LIMIT * 1e6, -LIMIT * factor], vec![LIMIT * 1e6, LIMIT * factor], Scaling::None).unwrap();
-        let sites: Vec<Rows> = rows.iter().map(scaled).collect();
-        let fcm = Algorithm::Fcm { m: 2.0, epsilon: 1e-6, max_rounds: 40 };
-        let preparation = Scale::Standard;
-        let recipe = Recipe { preparation, ..Recipe::plain(fcm, 3, Seeding::Uniform { seed: 1 }) };
-        let batch = recipe.sample(&domain).unwrap().swap_remove(0);
-        let bounds: Vec<f64> = batch.layout(&domain).unwrap().iter().map(|block| block.bound).collect();
-        assert_eq!(bounds, [1.0, LIMIT * 1e6, LIMIT * factor]);
-        drive(&recipe, &domain, &prepare_all(&sites, &domain), Sums::Plain).unwrap()
-    };
-    let (wide, narrow) = (outcome(1e6), outcome(1e-3));
-    let [a, b] = [&wide, &narrow].map(|of| of.indices.fuzzy_davies_bouldin.unwrap());
-    assert!((a - b).abs() < 1e-9);
-    let transform = narrow.transform.unwrap();
-    assert!(
-        (transform.factor[1] / transform.factor[0] / 1e9 - wide.transform.unwrap().factor[1] / transform.factor[0])
-            .abs()
-            < 1e-6
-    );
 }
 
 /// After standardisation all columns have the same variance: which is split first must not depend on the last bit of a sum,

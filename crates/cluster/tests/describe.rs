@@ -1,7 +1,7 @@
 //! Descriptions against sums over the pooled rows, and what a description does not ask, answer or believe.
 
 use veilsum_cluster::{
-    Algorithm, Domain, Error, Method, OutOfBox, Outcome, Prepared, Recipe, Rows, Scaling, Totals,
+    Algorithm, Domain, Error, OutOfBox, Outcome, Prepared, Recipe, Rows, Scaling, Totals,
     method::{Description, Seeding},
     pooled,
     random::Stream,

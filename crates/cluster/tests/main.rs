@@ -19,7 +19,7 @@ mod spread;
 mod vectors_indices;
 
 use veilsum_cluster::{
-    Algorithm, Batch, Centres, Domain, Error, Method, Outcome, Recipe, Run, Scaling, Step, Totals, method::Seeding,
+    Algorithm, Batch, Centres, Domain, Error, Outcome, Recipe, Run, Scaling, Step, Totals, method::Seeding,
 };
 
 /// Drives a run to its end with what is made of each question.

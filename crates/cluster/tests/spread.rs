@@ -3,12 +3,11 @@
 
 use serde_json::Value;
 use veilsum_cluster::method::{Candidates, Choice, Pick, Scale, Seeding, Validity};
-use veilsum_cluster::query::LocalSteps;
 use veilsum_cluster::random::Stream;
 use veilsum_cluster::{
     Algorithm, Centres, Clusters, Domain, Outcome, Prepared, Recipe, Rows, Scaling, pooled, synthetic,
 };
-use veilsum_testkit::data::{DataSet, numbers, prepare_all, split};
+use veilsum_testkit::data::{numbers, prepare_all, split};
 
 fn reference() -> Value {
     serde_json::from_str(include_str!("spread.json")).expect("the reference's numbers")
@@ -154,15 +153,6 @@ fn rows_that_lie_on_their_centres_take_the_smallest_k_that_has_them() {
     }
 }
 
-fn the_gap_finds_the_three_clusters_of_xclara() {
-    let kmeans = Algorithm::Kmeans { epsilon: 0.0, max_rounds: 30 };
-    let clusters = Clusters { min: 1, max: 8 };
-    let xclara = DataSet::read("xclara");
-    let domain = xclara.boxed();
-    let sites = prepare_all(&split(&xclara.rows, 3), &domain);
-    assert_eq!(chosen(&by_gap(kmeans, clusters, from_totals(2), 1), &domain, &sites), 3);
-}
-
 /// A row has one category of a column: beside references that filled the working box the gap of these rows came to -0.57.
 #[test]
 fn categories_without_clusters_have_no_gap() {
@@ -183,30 +173,3 @@ fn categories_without_clusters_have_no_gap() {
     let mixed = Domain::mixed(vec![0.0], vec![1.0], Scaling::Box, &[vec![0.5; 3]]).unwrap();
     gaps((0..600).flat_map(|_| row()).collect(), &mixed);
 }
-
-#[test]
-fn plans_that_the_gap_cannot_choose_in_are_refused() {
-    let unit = Domain::new(vec![0.0; 2], vec![1.0; 2], Scaling::None).unwrap();
-    let kmeans = Algorithm::Kmeans { epsilon: 0.0, max_rounds: 30 };
-    let good = by_gap(kmeans, Clusters { min: 1, max: 8 }, Seeding::Uniform { seed: 1 }, 1);
-    assert_eq!(good.check(&unit), Ok(()));
-    let long = Algorithm::Kmeans { epsilon: 0.0, max_rounds: 100_000 };
-    for bad in [
-        Recipe {
-            algorithm: Algorithm::FfcmAvg2 { m: 2.0, epsilon: 0.0, max_rounds: 30, local: LocalSteps::ONE },
-            ..good.clone()
-        },
-        Recipe { algorithm: long, ..good.clone() },
-        Recipe { choice: Choice { by: Pick::Gap, elbow: true }, ..good.clone() },
-        Recipe { clusters: Clusters { min: 1, max: 200 }, restarts: 10, ..good.clone() },
-        Recipe {
-            algorithm: Algorithm::Fcm { m: 2.0, epsilon: 0.0, max_rounds: 30 },
-            validity: Validity::basic(),
-            ..good.clone()
-        },
-    ] {
-        assert!(bad.check(&unit).is_err(), "{bad:?}");
-    }
-}
-
-veilsum_testkit::with_data!(the_gap_finds_the_three_clusters_of_xclara);

@@ -7,7 +7,7 @@ use std::{
 
 use serde::{Deserialize, Serialize};
 use veilsum_cluster::{
-    Domain, Method, Recipe, Step,
+    Domain, Recipe, Step,
     method::mechanism::{self, Forecast, MOSTLY},
     privacy::{HONEST, Noise, Unit, advantage, excess},
 };

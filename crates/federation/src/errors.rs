@@ -110,12 +110,8 @@ impl ResultErrors {
             let row = |row: &[f64]| row.iter().enumerate().map(|(column, error)| error * to(column)).collect();
             centres.chunks_exact(d).map(row).collect()
         };
-        let working = |column| {
-            let (low, high) = domain.working_interval(column);
-            high - low
-        };
-        let units = |column| (domain.upper()[column] - domain.lower()[column]) / working(column);
-        let parts = |column| 1.0 / working(column);
+        let units = |column| (domain.upper()[column] - domain.lower()[column]) / domain.side(column);
+        let parts = |column| 1.0 / domain.side(column);
         // Each with its place and its error; a coordinate counts as large as the least distance between two centres.
         let gap = veilsum_cluster::metrics::gap(&outcome.centres, &domain);
         let coordinates = noise.centres.iter().enumerate().flat_map(|(i, error)| {

@@ -4,9 +4,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use serde::{Deserialize, Serialize};
-use veilsum_cluster::{
-    Batch, Domain, Method, Outcome, Query, Run, Step, method::Stage, sampling::Sampling, validity::Verdict,
-};
+use veilsum_cluster::{Batch, Domain, Outcome, Query, Run, Step, method::Stage, sampling::Sampling, validity::Verdict};
 
 use veilsum_proto::{codec, suite::Hash};
 

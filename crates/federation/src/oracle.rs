@@ -45,7 +45,7 @@ pub struct Oracle {
     /// Questions of the right shape about no place in particular.
     queries: Vec<Query>,
     layout: Layout,
-    columns: usize,
+    domain: Domain,
 }
 
 impl Oracle {
@@ -70,10 +70,10 @@ impl Oracle {
             let centres = Centres::new(*k as usize, columns, vec![0.0; *k as usize * columns])?;
             queries.push(recipe.validation_of(centres));
         }
-        let domain = unit_box(columns)?;
+        let domain = Domain::new(vec![0.0; columns], vec![1.0; columns], Scaling::None)?;
         let blocks: Vec<Block> = queries.iter().flat_map(|query| query.layout(&domain)).collect();
         let layout = Layout::with_exponents(blocks, &request.exponents, form)?;
-        Ok(Oracle { request: request.clone(), queries, layout, columns })
+        Ok(Oracle { request: request.clone(), queries, layout, domain })
     }
 
     /// The question to the sites, and the words of an answer.
@@ -105,20 +105,14 @@ impl Oracle {
         rows: Option<u64>,
     ) -> Result<Vec<Verdict>, Failure> {
         let totals = self.layout.decode(values, sites, rows)?.values;
-        let domain = unit_box(self.columns)?;
         let mut rest = totals.as_slice();
         let mut verdicts = Vec::with_capacity(self.queries.len());
         for (query, matrix) in self.queries.iter().zip(&distances.matrices) {
-            let length = query.layout(&domain).iter().map(|block| block.len).sum();
-            let (head, tail) = rest.split_at_checked(length).unwrap_or((rest, &[]));
+            let (head, tail) = rest.split_at_checked(query.words(&self.domain)).unwrap_or((rest, &[]));
             rest = tail;
-            let verdict = query.verdict(Geometry::Apart(matrix, self.columns), head, rows);
+            let verdict = query.verdict(Geometry::Apart(matrix, self.domain.columns()), head, rows);
             verdicts.push(verdict?);
         }
         Ok(verdicts)
     }
-}
-
-fn unit_box(columns: usize) -> Result<Domain, Failure> {
-    Ok(Domain::new(vec![0.0; columns], vec![1.0; columns], Scaling::None)?)
 }

@@ -6,7 +6,7 @@
 /// What a [`PlanSpec`] consists of.
 pub use crate::columns::{Categorical, Column, Shares};
 use serde::{Deserialize, Serialize};
-use veilsum_cluster::{Algorithm, Batch, Centres, Domain, Method, Run, Step, algorithm::usual_fuzzifier};
+use veilsum_cluster::{Algorithm, Batch, Centres, Domain, Run, Step, algorithm::usual_fuzzifier};
 /// What a [`PlanSpec`] consists of.
 pub use veilsum_cluster::{Clusters, OutOfBox, Recipe, Scaling, method::Seeding, privacy::Unit, sampling::Sampling};
 use veilsum_proto::{
@@ -336,14 +336,6 @@ mod tests {
         ];
         let fcm = Algorithm::Fcm { m: 2.0, epsilon: 0.005, max_rounds: 30 };
         PlanSpec::plain(columns, fcm, 3, Seeding::Uniform { seed: 1 })
-    }
-
-    #[test]
-    fn bytes_there_and_back() {
-        let w = sample();
-        assert_eq!(PlanSpec::from_bytes(&w.to_bytes()).unwrap(), w);
-        let bytes = w.to_bytes();
-        assert!(PlanSpec::from_bytes(&bytes[..bytes.len() - 1]).is_err());
     }
 
     #[test]

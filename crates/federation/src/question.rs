@@ -448,13 +448,6 @@ pub(crate) mod tests {
         contribute(question, rows, &Terms::everybody(form))
     }
 
-    #[test]
-    fn exponents_are_the_smallest_that_hold() {
-        for (bound, e) in [(1.0, 0), (1.0000001, 1), (0.5, -1), (0.3, -1), (2.0, 1), (3.0, 2), (1e9, 30), (0.0, -512)] {
-            assert_eq!(exponent(bound), e, "{bound}");
-        }
-    }
-
     proptest! {
         #[test]
         fn the_sum_of_fixed_point_answers_is_the_plain_sum(
@@ -506,12 +499,5 @@ pub(crate) mod tests {
         assert!(coarse.exactly(&far).unwrap_err().message.contains(coarse.blocks[0].block.name));
         assert_eq!(rounded.iter().map(|w| fixed::from_ring(*w)).collect::<Vec<_>>(), [2, 0, 1, -2, 0, 5]);
         assert_eq!(coarse.decode(&[77; 6], 1, None).unwrap().values, [77.0 / 256.0; 6]);
-    }
-
-    #[test]
-    fn questions_there_and_back() {
-        let q = Question::Cluster(Query::fuzzy_sums(Centres::from_rows(&[vec![0.25]]).unwrap(), 1.5).into());
-        assert_eq!(Question::from_bytes(&q.to_bytes()).unwrap(), q);
-        assert!(Question::from_bytes(&q.to_bytes()[1..]).is_err());
     }
 }

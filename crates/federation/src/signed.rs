@@ -239,10 +239,9 @@ impl About<'_> {
         };
         let body = format!("{}\n}}\n", &text[..at]);
         let fields = read(&body).map_err(changed)?;
-        let tail: Value = serde_json::from_str(&format!("{{{}", &text[at + 1..]))
-            .map_err(|e| changed(format!("its signatures cannot be read ({e})")))?;
-        let signatures: Signatures = serde_json::from_value(tail.get(SIGNATURES).cloned().unwrap_or_default())
-            .map_err(|e| changed(format!("its signatures cannot be read ({e})")))?;
+        let tail = text[at + mark.len()..].strip_suffix("\n}\n").unwrap_or_default();
+        let signatures: Signatures =
+            serde_json::from_str(tail).map_err(|e| changed(format!("its signatures cannot be read ({e})")))?;
         if compose(&body, &signatures) != bytes || fields.contains_key(SIGNATURES) {
             return Err(changed("it is not written as results are: a byte was changed".into()));
         }

@@ -56,7 +56,7 @@ pub fn gap_to_nearest_standardised(found: &Centres, truth: &Centres) -> Result<f
 /// # Errors
 /// [`Error::CentreShapes`], or [`Error::Cost`] if a distance overflows.
 pub fn gap_by_permutation(found: &Centres, truth: &Centres) -> Result<f64, Error> {
-    if found.as_array().dim() != truth.as_array().dim() {
+    if found.shape() != truth.shape() {
         return Err(Error::CentreShapes);
     }
     let apart = |(i, j): (usize, usize)| distance::euclidean(found.row(i), truth.row(j));

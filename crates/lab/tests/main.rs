@@ -1,7 +1,6 @@
 //! The laboratory: the papers, the methods to compare with, its commands. One file for each behaviour, one program for all of them.
 
 mod commands;
-mod comparison_papers;
 mod experiments;
 mod noise_errors;
 mod papers;

@@ -1,14 +1,11 @@
-//! Methods on totals against servers that see everything, from the same first centres: every iterate is the same. And sites
-//! that are empty, small, full of duplicates; totals that nobody's rows can have.
+//! Methods on totals against servers that see everything, from the same first centres: every iterate is the same.
 
 use proptest::prelude::*;
-use veilsum_cluster::method::{Candidates, Seeding, Stage, Stop};
+use veilsum_cluster::method::{Seeding, Stage, Stop};
 use veilsum_cluster::offline::kmeans::weighted_lloyd;
 use veilsum_cluster::query::LocalSteps;
 use veilsum_cluster::random::Stream;
-use veilsum_cluster::{
-    Algorithm, Centres, Domain, Method, Outcome, Prepared, Recipe, Rows, Run, Scaling, Step, Totals, pooled,
-};
+use veilsum_cluster::{Algorithm, Centres, Domain, Recipe, Rows, Scaling, Step, pooled};
 use veilsum_lab::comparison::{central, ffcm, fkm};
 use veilsum_testkit::data::{max_difference, prepare_all};
 
@@ -202,25 +199,6 @@ proptest! {
     }
 }
 
-/// Every method but fuzzy c-means itself.
-fn all_algorithms() -> Vec<Algorithm> {
-    veilsum_testkit::methods::all().split_off(1)
-}
-
-fn from_totals() -> Seeding {
-    Seeding::Candidates(Candidates { tries: 5, ..Candidates::usual(1) })
-}
-
-/// From given centres, but for FFCF, which takes its anchors from totals.
-fn begin(algorithm: Algorithm, start: &Centres, sites: u32) -> Run {
-    let seeding = if matches!(algorithm, Algorithm::Ffcf { .. }) {
-        from_totals()
-    } else {
-        Seeding::Given { centres: start.clone() }
-    };
-    Recipe::plain(algorithm, start.k() as u32, seeding).run(&domain(), sites).unwrap()
-}
-
 fn three_centres() -> Centres {
     Centres::from_rows(&[vec![-3.0, -3.0], vec![0.0, 3.0], vec![3.0, 0.0]]).unwrap()
 }
@@ -242,40 +220,6 @@ fn clumps() -> Vec<Rows> {
     vec![site(&[0, 1, 2]), site(&[1, 2]), site(&[2])]
 }
 
-fn run(algorithm: Algorithm, start: &Centres, sites: &[Rows]) -> Outcome {
-    let mut run = begin(algorithm, start, sites.len() as u32);
-    pooled::plain_federated(&mut run, &prepare_all(sites, &domain())).unwrap()
-}
-
-#[test]
-fn every_method_finds_three_clumps() {
-    let start = Centres::from_rows(&[vec![-2.0, -2.0], vec![-0.5, 2.0], vec![2.0, 0.5]]).unwrap();
-    for algorithm in all_algorithms() {
-        let by_index = matches!(algorithm, Algorithm::FfcmAvg1 { .. });
-        let name = algorithm.name();
-        let outcome = run(algorithm, &start, &clumps());
-        assert!(outcome.converged, "{name}");
-        // Means by index mix centres that moved elsewhere at sites without their cluster.
-        if !by_index {
-            let gap = |truth: &[f64]| {
-                let each = outcome.centres.rows().map(|c| (c[0] - truth[0]).hypot(c[1] - truth[1]));
-                each.fold(f64::INFINITY, f64::min)
-            };
-            assert!(three_centres().rows().all(|truth| gap(truth) < 0.6), "{name}: {:?}", outcome.centres);
-        }
-    }
-}
-
-#[test]
-fn an_empty_site_changes_nothing() {
-    let mut with_none = clumps();
-    with_none.insert(1, Rows::new(vec![], 2).unwrap());
-    for algorithm in all_algorithms() {
-        let [found, known] = [&with_none, &clumps()].map(|sites| run(algorithm.clone(), &three_centres(), sites));
-        assert_eq!((found.centres, found.clusters, found.rounds), (known.centres, known.clusters, known.rounds));
-    }
-}
-
 #[test]
 fn the_finisher_goes_on_where_alignment_ends() {
     let start = Centres::from_rows(&[vec![-2.0, -2.0], vec![-0.5, 2.0], vec![2.0, 0.5]]).unwrap();
@@ -289,51 +233,4 @@ fn the_finisher_goes_on_where_alignment_ends() {
     let (aligned, finished) = (iterates(fkm(3, 0), &start, &sites), iterates(fkm(3, 9), &start, &sites));
     assert!(finished.len() > aligned.len() && finished[..aligned.len()] == aligned);
     assert!(max_difference(&finished[finished.len() - 1], &known[known.len() - 1]) < 1e-12);
-}
-
-/// The run at its first question of the iteration.
-fn at_iteration(algorithm: Algorithm, sites: &[Prepared]) -> (Run, usize) {
-    let mut run = begin(algorithm, &three_centres(), sites.len() as u32);
-    let mut step = run.next(None).unwrap();
-    loop {
-        let Step::Ask(batch) = step else { panic!("done too early") };
-        let totals = pooled::totals(&batch, sites).unwrap();
-        if run.stage() == Some(Stage::Iterating) {
-            return (run, totals.values.len());
-        }
-        step = run.next(Some(&totals)).unwrap();
-    }
-}
-
-proptest! {
-    #![proptest_config(ProptestConfig::with_cases(200))]
-    #[test]
-    fn no_totals_whatever_make_a_method_panic(
-        which in 0usize..8,
-        rows in prop::option::of(0u64..100),
-        entries in prop::collection::vec(prop_oneof![
-            4 => 0.0f64..20.0,
-            1 => -20.0f64..0.0,
-            1 => prop::sample::select(vec![0.0, 1e-300, 5e-324, 1e308, -1e308, f64::NAN, f64::INFINITY, f64::MAX]),
-        ], 64),
-        odd_length in any::<prop::sample::Index>(),
-    ) {
-        let sites = prepare_all(&clumps(), &domain());
-        let (mut run, length) = at_iteration(all_algorithms().swap_remove(which), &sites);
-        for round in 0..4 {
-            let before = (run.next(None), run.fits());
-            let Ok(Step::Ask(batch)) = &before.0 else { break };
-            let length = if round == 0 { length } else { batch.layout(&domain()).unwrap().iter().map(|b| b.len).sum() };
-            let short = odd_length.index(4) == 0;
-            let values: Vec<f64> = entries.iter().cycle().skip(7 * round).take(length - usize::from(short)).copied().collect();
-            match run.next(Some(&Totals { values, rows })) {
-                Ok(_) => {
-                    for fit in run.fits() {
-                        prop_assert!(fit.centres.as_slice().iter().chain(&fit.weights).all(|x| x.is_finite()));
-                    }
-                }
-                Err(_) => prop_assert!((run.next(None), run.fits()) == before),
-            }
-        }
-    }
 }

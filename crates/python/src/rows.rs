@@ -99,7 +99,8 @@ pub(crate) fn plus_plus<'py>(
         let weights = vec![1.0; points.k()];
         offline::kmeans::greedy_plus_plus(&points, &weights, k, &mut Stream::new(seed, b"veilsum python first c.."))
     });
-    Ok(PyArray2::from_owned_array(py, chosen.as_array().to_owned()))
+    let values = Array2::from_shape_fn(chosen.shape(), |(centre, column)| chosen.row(centre)[column]);
+    Ok(PyArray2::from_owned_array(py, values))
 }
 
 /// Memberships of one row, as the kernel has them where no square leaves the range in which it may divide; else by the safe way.

@@ -132,6 +132,6 @@ pub fn prepare_all(sites: &[Rows], domain: &Domain) -> Vec<Prepared> {
 
 /// Largest absolute difference of coordinates, index-matched.
 pub fn max_difference(a: &Centres, b: &Centres) -> f64 {
-    assert_eq!(a.as_array().dim(), b.as_array().dim());
+    assert_eq!(a.shape(), b.shape());
     a.as_slice().iter().zip(b.as_slice()).map(|(x, y)| (x - y).abs()).fold(0.0, f64::max)
 }

@@ -3,7 +3,7 @@
 use std::sync::{Arc, Mutex};
 
 use veilsum_cluster::{
-    Algorithm, Domain, Method, Outcome, Prepared, Recipe, Rows, Step, Totals, method::Seeding, pooled, random::Stream,
+    Algorithm, Domain, Outcome, Prepared, Recipe, Rows, Step, Totals, method::Seeding, pooled, random::Stream,
     sampling::Sampling,
 };
 use veilsum_node::{

@@ -17,9 +17,9 @@
 use super::description::Description;
 use super::spec::{Beginning, Iteration, Named, Spec, Traits};
 use super::update::{Fit, Round, Stop, Walls, moved};
-use crate::query::{Bracket, Histogram, MAX_BINS, Missing, Moments};
+use crate::query::{Histogram, MAX_BINS, Missing, Moments};
 use crate::totals_check::{SLACK, check_values, check_weights, plausible_moments};
-use crate::{Centres, Domain, Error, Query};
+use crate::{Domain, Error, Query};
 
 /// A description of all columns.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -30,21 +30,12 @@ pub struct DescribeSpec {
 
 /// The question for the histograms; `None` where there is no column of numbers.
 pub(crate) fn histogram(domain: &Domain, bins: u32) -> Option<Histogram> {
-    let whole = |column: usize| {
-        let (lower, upper) = domain.working_interval(column);
-        Bracket { column: column as u32, lower, upper }
-    };
-    let brackets: Vec<Bracket> = (0..domain.numbers()).map(whole).collect();
-    (!brackets.is_empty()).then_some(Histogram { brackets, bins })
+    (domain.numbers() > 0).then(|| Histogram::whole(domain, domain.numbers(), bins))
 }
 
 /// All questions of a description, the last one around the middle of the box: for sizes and precision.
 pub(crate) fn questions(domain: &Domain, bins: u32) -> Vec<Query> {
-    let middle = |column| {
-        let (low, high) = domain.working_interval(column);
-        low + (high - low) / 2.0
-    };
-    let middle = (0..domain.columns()).map(middle).collect();
+    let middle = (0..domain.columns()).map(|column| domain.middle(column)).collect();
     let counts = histogram(domain, bins).map(Query::from);
     std::iter::once(Missing {}.into())
         .chain(counts)
@@ -72,11 +63,6 @@ impl Spec for DescribeSpec {
         }
     }
 
-    /// None about centres.
-    fn asks(&self, _: &Centres) -> Vec<Query> {
-        Vec::new()
-    }
-
     fn begin(&self, at: Beginning<'_>) -> Result<Box<dyn Iteration>, Error> {
         if !(2..=MAX_BINS).contains(&self.bins) {
             return Err(Error::parameter(format!("a histogram has 2 to {MAX_BINS} bins")));
@@ -84,26 +70,9 @@ impl Spec for DescribeSpec {
         if at.start.k() != 1 {
             return Err(Error::parameter("a description has no clusters: K is 1"));
         }
-        let d = at.domain.columns();
-        let found = Description {
-            rows: 0,
-            spread_rows: 0,
-            histogram_rows: None,
-            missing: Vec::new(),
-            means: vec![0.0; d],
-            variances: vec![0.0; d],
-            histograms: Vec::new(),
-        };
         let (domain, fit) = (at.domain.clone(), Fit::at(at.start.clone()));
-        Ok(Box::new(Describing {
-            bins: self.bins,
-            domain,
-            phase: Phase::Missing,
-            fit,
-            shift: 0.0,
-            found,
-            noisy: at.noisy,
-        }))
+        let (phase, found) = (Phase::Missing, Description::default());
+        Ok(Box::new(Describing { bins: self.bins, domain, phase, fit, shift: 0.0, found, noisy: at.noisy }))
     }
 }
 
@@ -169,26 +138,15 @@ fn whole(rows: f64, known: Option<u64>) -> Result<u64, Error> {
 
 impl Describing {
     /// Under noise, the totals that rows could have given and that are nearest to these.
-    fn plausible(&self, values: &[f64]) -> Result<Vec<f64>, Error> {
-        let (d, each) = (self.domain.columns(), self.bins as usize + 1);
+    fn plausible(&self, values: &[f64]) -> Vec<f64> {
         match self.phase {
-            Phase::Missing => {
-                check_values(values, d)?;
-                return Ok(values.iter().map(|count| count.max(0.0)).collect());
-            }
-            Phase::Counts => {
-                check_values(values, self.domain.numbers() * each)?;
-                return Ok(counted(values, each));
-            }
-            Phase::Sums | Phase::Spread => {}
+            Phase::Missing => values.iter().map(|count| count.max(0.0)).collect(),
+            Phase::Counts => counted(values, self.bins as usize + 1),
+            Phase::Sums | Phase::Spread => plausible_moments(values, &self.domain, self.phase == Phase::Spread),
         }
-        check_values(values, 1 + d)?;
-        let ends: Vec<(f64, f64)> = (0..d).map(|column| self.domain.working_interval(column)).collect();
-        Ok(plausible_moments(values, &ends, self.phase == Phase::Spread))
     }
 
     fn take_missing(&mut self, values: &[f64]) -> Result<(), Error> {
-        check_values(values, self.domain.columns())?;
         if values.iter().any(|count| *count < -0.5) {
             return Err(Error::implausible("a column lacks a negative number of values"));
         }
@@ -199,7 +157,6 @@ impl Describing {
 
     fn take_counts(&mut self, values: &[f64], known: Option<u64>) -> Result<(), Error> {
         let each = self.bins as usize + 1;
-        check_values(values, self.domain.numbers() * each)?;
         if values.iter().any(|count| *count < -0.5) {
             return Err(Error::implausible("a bin has a negative number of rows"));
         }
@@ -217,7 +174,6 @@ impl Describing {
     }
 
     fn take_sums(&mut self, values: &[f64], known: Option<u64>, walls: &Walls) -> Result<(), Error> {
-        check_values(values, 1 + self.domain.columns())?;
         self.found.rows = whole(values[0], known)?;
         let (centres, shift) = moved(&self.fit.centres, &values[1..], &values[..1], Stop::Frobenius, walls)?;
         self.found.means = centres.row(0).to_vec();
@@ -227,7 +183,6 @@ impl Describing {
     }
 
     fn take_spread(&mut self, values: &[f64], known: Option<u64>) -> Result<(), Error> {
-        check_values(values, 1 + self.domain.columns())?;
         self.found.spread_rows = whole(values[0], known)?;
         if !self.noisy && values[1..].iter().any(|square| *square < 0.0) {
             return Err(Error::implausible("a sum of squares is negative"));
@@ -258,8 +213,9 @@ impl Iteration for Describing {
     }
 
     fn take(&mut self, values: &[f64], rows: Option<u64>, walls: &Walls) -> Result<bool, Error> {
+        check_values(values, self.ask().words(&self.domain))?;
         let mut next = self.clone();
-        let plausible = if self.noisy { Some(self.plausible(values)?) } else { None };
+        let plausible = self.noisy.then(|| self.plausible(values));
         let (values, rows) = plausible.as_deref().map_or((values, rows), |values| (values, None));
         match self.phase {
             Phase::Missing => next.take_missing(values)?,

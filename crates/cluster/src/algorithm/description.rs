@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 /// What the totals say of the columns; everything in working units.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct Description {
     /// Rows that the means are over.
     pub rows: u64,

@@ -30,7 +30,7 @@
 use super::rounds::{Averaging, Weights};
 use super::spec::{Beginning, Iteration, Named, Spec, Traits, USUAL_ROUNDS};
 use crate::distance::usable_fuzzifier;
-use crate::{Centres, Error, Query};
+use crate::{Error, Query};
 
 /// The fuzzifier of a plan that names none: the one up to which rows without groups give no groups, by the number of columns and of rows
 /// (Schwämmle & Jensen 2010, Bioinformatics 26, equation 5), from 1.1 to 2, rounded down to a hundredth. With m = 2 all centres lie near the
@@ -77,15 +77,12 @@ impl Spec for FcmSpec {
         }
     }
 
-    fn asks(&self, centres: &Centres) -> Vec<Query> {
-        vec![Query::fuzzy_sums(centres.clone(), self.m)]
-    }
-
     fn begin(&self, at: Beginning<'_>) -> Result<Box<dyn Iteration>, Error> {
         if !usable_fuzzifier(self.m) {
             return Err(Error::Fuzzifier);
         }
-        Averaging::begin(self, at, Weights::Powers, self.epsilon)
+        let Self { m, epsilon, max_rounds } = *self;
+        Averaging::begin(at, Weights::Powers, (epsilon, max_rounds), move |centres| Query::fuzzy_sums(centres, m))
     }
 }
 

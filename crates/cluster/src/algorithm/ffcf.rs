@@ -79,10 +79,6 @@ impl Spec for FfcfSpec {
         }
     }
 
-    fn asks(&self, anchors: &Centres) -> Vec<Query> {
-        vec![Features { anchors: anchors.clone(), params: self.features }.into()]
-    }
-
     /// B anchors (B x d), or K if there was no seeding from totals.
     fn begin(&self, at: Beginning<'_>) -> Result<Box<dyn Iteration>, Error> {
         let (k, anchors) = (at.start.k(), at.anchors.unwrap_or(at.start).clone());
@@ -149,7 +145,7 @@ pub fn merge_all(all: &mut Vec<Feature>, tau: f64, fewest: usize) {
 
 impl Iteration for Ffcf {
     fn ask(&self) -> Query {
-        self.spec.asks(&self.anchors).swap_remove(0)
+        Features { anchors: self.anchors.clone(), params: self.spec.features }.into()
     }
 
     fn take(&mut self, values: &[f64], rows: Option<u64>, walls: &Walls) -> Result<bool, Error> {

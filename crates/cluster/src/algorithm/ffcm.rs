@@ -49,9 +49,9 @@
 
 use super::rounds::{Averaging, Weights};
 use super::spec::{Beginning, Iteration, Named, Spec, Traits, USUAL_ROUNDS};
+use crate::Error;
 use crate::distance::usable_fuzzifier;
 use crate::query::{LocalFuzzy, LocalSteps, Pull};
-use crate::{Centres, Error, Query};
 
 /// Weighted mean of local centres by index.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -89,14 +89,9 @@ impl Spec for Average1Spec {
         }
     }
 
-    fn asks(&self, centres: &Centres) -> Vec<Query> {
-        let pull = if self.powers { Pull::Powers } else { Pull::Memberships };
-        vec![LocalFuzzy { centres: centres.clone(), m: self.m, local: self.local, pull }.into()]
-    }
-
     fn begin(&self, at: Beginning<'_>) -> Result<Box<dyn Iteration>, Error> {
-        check(self.m, self.local)?;
-        Averaging::begin(self, at, Weights::Memberships, self.epsilon)
+        let pull = if self.powers { Pull::Powers } else { Pull::Memberships };
+        begin(at, Weights::Memberships, (self.epsilon, self.max_rounds), (self.m, self.local, pull))
     }
 }
 
@@ -134,19 +129,21 @@ impl Spec for Average2Spec {
         }
     }
 
-    fn asks(&self, centres: &Centres) -> Vec<Query> {
-        vec![LocalFuzzy { centres: centres.clone(), m: self.m, local: self.local, pull: Pull::Nearest }.into()]
-    }
-
     fn begin(&self, at: Beginning<'_>) -> Result<Box<dyn Iteration>, Error> {
-        check(self.m, self.local)?;
-        Averaging::begin(self, at, Weights::LocalCentres, self.epsilon)
+        begin(at, Weights::LocalCentres, (self.epsilon, self.max_rounds), (self.m, self.local, Pull::Nearest))
     }
 }
 
-fn check(m: f64, local: LocalSteps) -> Result<(), Error> {
+/// Rounds over local centres that are weighted as `pull` says.
+fn begin(
+    at: Beginning<'_>,
+    weights: Weights,
+    rest: (f64, u32),
+    (m, local, pull): (f64, LocalSteps, Pull),
+) -> Result<Box<dyn Iteration>, Error> {
     if !usable_fuzzifier(m) {
         return Err(Error::Fuzzifier);
     }
-    local.check()
+    local.check()?;
+    Averaging::begin(at, weights, rest, move |centres| LocalFuzzy { centres, m, local, pull }.into())
 }

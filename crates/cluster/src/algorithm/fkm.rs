@@ -39,7 +39,7 @@ use super::rounds::{Rounds, Weights};
 use super::spec::{Beginning, Iteration, Named, Spec, Traits, USUAL_ROUNDS};
 use super::update::{Fit, Walls, check_rounds};
 use crate::query::{LocalMeans, LocalSteps};
-use crate::{Centres, Error, Query};
+use crate::{Error, Query};
 
 /// Weighted alignment of local means.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -75,21 +75,20 @@ impl Spec for FkmSpec {
         }
     }
 
-    fn asks(&self, centres: &Centres) -> Vec<Query> {
-        let (local, min_rows) = (LocalSteps { most: self.local_steps, epsilon: 0.0 }, self.min_rows);
-        let aligned = LocalMeans { centres: centres.clone(), local, min_rows, nearest: true };
-        [aligned.into()].into_iter().chain((self.finish > 0).then(|| lloyd(centres))).collect()
-    }
-
     fn begin(&self, at: Beginning<'_>) -> Result<Box<dyn Iteration>, Error> {
-        let local = LocalSteps { most: self.local_steps, epsilon: 0.0 };
-        local.check()?;
+        self.local().check()?;
         if self.min_rows == 0 {
             return Err(Error::parameter("a site's own min_rows must be at least 1"));
         }
         check_rounds(self.epsilon, self.traits().rounds)?;
         let rounds = Rounds::new(at, Weights::Rows, self.epsilon, self.max_rounds)?;
         Ok(Box::new(Fkm { spec: *self, rounds, finishing: false }))
+    }
+}
+
+impl FkmSpec {
+    fn local(&self) -> LocalSteps {
+        LocalSteps { most: self.local_steps, epsilon: 0.0 }
     }
 }
 
@@ -109,8 +108,11 @@ impl Fkm {
 
 impl Iteration for Fkm {
     fn ask(&self) -> Query {
-        let centres = &self.rounds.trail.fit.centres;
-        if self.finishing { lloyd(centres) } else { self.spec.asks(centres).swap_remove(0) }
+        let centres = self.rounds.trail.fit.centres.clone();
+        if self.finishing {
+            return lloyd(centres);
+        }
+        LocalMeans { centres, local: self.spec.local(), min_rows: self.spec.min_rows, nearest: true }.into()
     }
 
     fn take(&mut self, values: &[f64], rows: Option<u64>, walls: &Walls) -> Result<bool, Error> {

@@ -56,8 +56,8 @@ impl Named for KmeansSpec {
 }
 
 /// One exact Lloyd step.
-pub(super) fn lloyd(centres: &Centres) -> Query {
-    LocalMeans { centres: centres.clone(), local: LocalSteps::ONE, min_rows: 1, nearest: false }.into()
+pub(super) fn lloyd(centres: Centres) -> Query {
+    LocalMeans { centres, local: LocalSteps::ONE, min_rows: 1, nearest: false }.into()
 }
 
 impl Spec for KmeansSpec {
@@ -72,11 +72,7 @@ impl Spec for KmeansSpec {
         }
     }
 
-    fn asks(&self, centres: &Centres) -> Vec<Query> {
-        vec![lloyd(centres)]
-    }
-
     fn begin(&self, at: Beginning<'_>) -> Result<Box<dyn Iteration>, Error> {
-        Averaging::begin(self, at, Weights::Rows, self.epsilon)
+        Averaging::begin(at, Weights::Rows, (self.epsilon, self.max_rounds), lloyd)
     }
 }

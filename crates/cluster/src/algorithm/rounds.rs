@@ -1,9 +1,9 @@
 //! What the methods that average groups have in common: `mean = sum / weight`, and the stop rule.
 
-use super::spec::{Beginning, Iteration, Spec};
+use super::spec::{Beginning, Iteration};
 use super::update::{Fit, Trail, Walls, clear};
 use crate::totals_check::{check_values, check_weights};
-use crate::{Error, Query};
+use crate::{Centres, Error, Query};
 
 /// What the weights in the totals are.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -58,28 +58,28 @@ impl Rounds {
     }
 }
 
-/// An algorithm whose rounds are all of one kind.
-#[derive(Debug, Clone)]
-pub(super) struct Averaging<S> {
-    spec: S,
+/// Rounds that all ask the same question.
+#[derive(Clone)]
+pub(super) struct Averaging<F> {
+    question: F,
     rounds: Rounds,
 }
 
-impl<S: Spec + Clone + Send + 'static> Averaging<S> {
-    /// Its beginning, until the centres rest by `epsilon`.
+impl<F: Fn(Centres) -> Query + Clone + Send + 'static> Averaging<F> {
+    /// Their beginning: what is asked about the centres of a round, until these rest by `epsilon`, and `max_rounds` at most.
     pub(super) fn begin(
-        spec: &S,
         at: Beginning<'_>,
         weights: Weights,
-        epsilon: f64,
+        (epsilon, max_rounds): (f64, u32),
+        question: F,
     ) -> Result<Box<dyn Iteration>, Error> {
-        Ok(Box::new(Self { spec: spec.clone(), rounds: Rounds::new(at, weights, epsilon, spec.traits().rounds)? }))
+        Ok(Box::new(Self { question, rounds: Rounds::new(at, weights, epsilon, max_rounds)? }))
     }
 }
 
-impl<S: Spec + Clone + Send + 'static> Iteration for Averaging<S> {
+impl<F: Fn(Centres) -> Query + Clone + Send + 'static> Iteration for Averaging<F> {
     fn ask(&self) -> Query {
-        self.spec.asks(&self.rounds.trail.fit.centres).swap_remove(0)
+        (self.question)(self.rounds.trail.fit.centres.clone())
     }
 
     fn take(&mut self, values: &[f64], rows: Option<u64>, walls: &Walls) -> Result<bool, Error> {
@@ -94,8 +94,8 @@ impl<S: Spec + Clone + Send + 'static> Iteration for Averaging<S> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::Domain;
     use crate::algorithm::Stop;
-    use crate::{Centres, Domain};
 
     fn start() -> Centres {
         Centres::known(vec![[0.0], [1.0]])

@@ -21,9 +21,6 @@ pub trait Spec {
     /// What others need to know of it.
     fn traits(&self) -> Traits;
 
-    /// What a round asks about these centres (or anchors): what the iteration asks, and all that a site answers.
-    fn asks(&self, centres: &Centres) -> Vec<Query>;
-
     /// The iteration for one K.
     ///
     /// # Errors

@@ -14,13 +14,13 @@ const MAX_ROUNDS: u32 = 100_000;
 /// The parameters that most iterations share.
 pub(crate) fn check_rounds(epsilon: f64, max_rounds: u32) -> Result<(), Error> {
     if !(epsilon.is_finite() && epsilon >= 0.0) {
-        return Err(Error::Epsilon);
+        return Err(Error::parameter("epsilon must be a finite number, 0 or above"));
     }
     if max_rounds == 0 {
-        return Err(Error::NoRounds);
+        return Err(Error::parameter("max_rounds must be at least 1"));
     }
     if max_rounds > MAX_ROUNDS {
-        return Err(Error::TooManyRounds(MAX_ROUNDS));
+        return Err(Error::parameter(format!("max_rounds must be at most {MAX_ROUNDS}")));
     }
     Ok(())
 }
@@ -172,16 +172,8 @@ pub(super) fn moved(
     stop: Stop,
     walls: &Walls,
 ) -> Result<(Centres, f64), Error> {
-    let (k, columns) = (centres.k(), centres.columns());
-    let mut values = centres.as_slice().to_vec();
-    for ((centre, sum), weight) in values.chunks_exact_mut(columns).zip(sums.chunks_exact(columns)).zip(weights) {
-        if *weight > 0.0 {
-            for (coordinate, total) in centre.iter_mut().zip(sum) {
-                *coordinate = total / weight;
-            }
-        }
-    }
-    let moved = Centres::new(k, columns, values).map_err(Error::implausible)?;
+    let values = centres.averaged(sums, weights);
+    let moved = Centres::new(centres.k(), centres.columns(), values).map_err(Error::implausible)?;
     check_means(&moved, weights, walls)?;
     let moved = confined(&moved, &walls.domain);
     let shift = stop.shift(&moved, centres)?;

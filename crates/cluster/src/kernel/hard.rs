@@ -151,12 +151,4 @@ mod tests {
             prop_assert!(found.squares.iter().zip(&squares).all(|(a, b)| (a - b).abs() <= 1e-12 * (1.0 + b)));
         }
     }
-
-    #[test]
-    fn ties_go_to_the_lowest_index() {
-        let packed = Packed::new(&Rows::new(vec![0.5, 0.25, 2.0, 0.75], 1).unwrap());
-        let centres = Centres::from_rows(&[vec![9.0], vec![0.0], vec![1.0], vec![1.0]]).unwrap();
-        assert_eq!(hard_sums(&packed, &centres).unwrap().counts, [0.0, 2.0, 2.0, 0.0]);
-        assert!(hard_sums(&packed, &Centres::from_rows(&[vec![0.0; 2]]).unwrap()).is_err());
-    }
 }

@@ -28,7 +28,7 @@ impl Vectors {
     }
 
     #[cfg(any(target_arch = "x86", target_arch = "x86_64"))]
-    fn level(self) -> Option<Level> {
+    pub(super) fn level(self) -> Option<Level> {
         let best = Level::new();
         match self {
             Self::Narrow => best.as_sse2().map(Level::Sse2),
@@ -38,7 +38,7 @@ impl Vectors {
     }
 
     #[cfg(not(any(target_arch = "x86", target_arch = "x86_64")))]
-    fn level(self) -> Option<Level> {
+    pub(super) fn level(self) -> Option<Level> {
         (self == Self::Narrow).then(Level::new)
     }
 }

@@ -76,13 +76,7 @@ pub fn fuzzy_sums(rows: &Packed, centres: &Centres, m: f64) -> Result<FuzzySums,
 
 /// [`fuzzy_sums`] with a given level of vector instructions.
 fn fuzzy_sums_at(level: Level, rows: &Packed, centres: &Centres, m: f64) -> Result<FuzzySums, Error> {
-    let plan = Plan::new(rows, centres, m)?;
-    Ok(sums_of(level, &plan, rows))
-}
-
-/// The sums of the first set of a plan.
-fn sums_of(level: Level, plan: &Plan<'_>, rows: &Packed) -> FuzzySums {
-    all_sums(level, plan, rows).swap_remove(0)
+    Ok(all_sums(level, &Plan::new(rows, centres, m)?, rows).swap_remove(0))
 }
 
 /// The sums of every set of a plan.
@@ -99,22 +93,8 @@ fn all_sums(level: Level, plan: &Plan<'_>, rows: &Packed) -> Vec<FuzzySums> {
     plan.sets.iter().zip(&sums[k * (d + 1)..]).map(of_set).collect()
 }
 
-/// `WS` (K x d) and `U` (K) of the rows in a form: as [`fuzzy_sums`], or in whole steps.
-///
-/// # Errors
-/// As [`fuzzy_sums`].
-pub(crate) fn fuzzy_form<'f>(rows: &Packed, centres: &Centres, m: f64, form: &'f Form) -> Result<Sums<'f>, Error> {
-    let (first, last) = (form.factor(0), form.factor(centres.as_slice().len()));
-    let (Some(sum_steps), Some(weight_steps)) = (first, last) else {
-        let FuzzySums { weighted_sums, weights, .. } = fuzzy_sums(rows, centres, m)?;
-        return Ok(form.whole([weighted_sums, weights].concat()));
-    };
-    let plan = Plan::new(rows, centres, m)?;
-    let words = words_of(level(), &plan, rows, [sum_steps, weight_steps]);
-    Ok(Sums::of_words(form, words))
-}
-
-/// [`fuzzy_form`] of several sets of centres in one pass over the rows: the same sums, to the last bit.
+/// `WS` (K x d) and `U` (K) of the rows in a form, as [`fuzzy_sums`] or in whole steps, for each of several sets of centres: in one
+/// pass over the rows, and the same to the last bit as alone.
 ///
 /// # Errors
 /// As [`fuzzy_sums`].
@@ -128,7 +108,8 @@ pub(crate) fn fuzzy_forms<'f>(
     let mut wanted = forms.iter().zip(sets).map(steps);
     let (Some(first), [one, others @ ..]) = (wanted.next(), sets) else { return Ok(Vec::new()) };
     if !wanted.all(|steps| steps == first) {
-        return sets.iter().zip(forms).map(|(set, form)| fuzzy_form(rows, set, m, form)).collect();
+        let alone = |at: usize| Ok(fuzzy_forms(rows, &sets[at..=at], m, &forms[at..=at])?.swap_remove(0));
+        return (0..sets.len()).map(alone).collect();
     }
     let plan = Plan::together(rows, one, others.iter().copied(), m)?;
     let Some(steps) = first else {

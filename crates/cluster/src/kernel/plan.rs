@@ -6,6 +6,7 @@ use rayon::prelude::*;
 
 use super::sums::{Form, Sums};
 use crate::distance::usable_fuzzifier;
+use crate::error::same_columns;
 use crate::packed::{LANES, Lanes};
 use crate::{Centres, Error, Packed};
 
@@ -70,6 +71,14 @@ impl<'a> Chunk<'a> {
     }
 }
 
+/// Whether these rows have memberships to these centres.
+pub(super) fn fits(rows: &Packed, centres: &Centres, m: f64) -> Result<(), Error> {
+    if !usable_fuzzifier(m) {
+        return Err(Error::Fuzzifier);
+    }
+    same_columns(rows.columns(), centres.columns())
+}
+
 impl<'a> Plan<'a> {
     pub(super) fn new(rows: &Packed, centres: &'a Centres, m: f64) -> Result<Self, Error> {
         Self::together(rows, centres, std::iter::empty(), m)
@@ -82,14 +91,9 @@ impl<'a> Plan<'a> {
         others: impl Iterator<Item = &'a Centres>,
         m: f64,
     ) -> Result<Self, Error> {
-        if !usable_fuzzifier(m) {
-            return Err(Error::Fuzzifier);
-        }
         let (mut k, d, mut sets) = (0, rows.columns(), Vec::new());
         for centres in std::iter::once(first).chain(others) {
-            if centres.columns() != d {
-                return Err(Error::ColumnMismatch { expected: d, found: centres.columns() });
-            }
+            fits(rows, centres, m)?;
             sets.push(Set { centres, places: k..k + centres.k() });
             k += centres.k();
         }

@@ -14,10 +14,10 @@ use crate::{Centres, Error, Packed};
 /// Frobenius norm of `U' - U`, the memberships (n x K) in `new` centres less those in `old` ones; both K x d.
 ///
 /// # Errors
-/// [`Error::ColumnMismatch`], [`Error::CentreCount`], [`Error::Fuzzifier`].
+/// [`Error::ColumnMismatch`], [`Error::CentreShapes`], [`Error::Fuzzifier`].
 pub fn membership_shift(rows: &Packed, old: &Centres, new: &Centres, m: f64) -> Result<f64, Error> {
     if old.k() != new.k() {
-        return Err(Error::CentreCount { expected: old.k(), found: new.k() });
+        return Err(Error::CentreShapes);
     }
     let level = level();
     let (old, new) = (Plan::new(rows, old, m)?, Plan::new(rows, new, m)?);

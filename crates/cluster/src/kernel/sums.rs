@@ -61,8 +61,15 @@ impl Form {
 
     /// What a site adds that no single row adds: every entry is rounded once.
     pub(crate) fn whole(&self, values: Vec<f64>) -> Sums<'_> {
+        let Some(factors) = &self.factors else { return Sums { plain: values, ..self.nothing(0) } };
         let mut sums = self.nothing(values.len());
-        values.into_iter().enumerate().for_each(|(at, value)| sums.add_whole(at, value));
+        for (at, (value, factor)) in values.into_iter().zip(factors).enumerate() {
+            let steps = (value * factor).round_ties_even();
+            match steps.abs() <= MOST_WHOLE {
+                true => sums.words[at] = steps as i64,
+                false => sums.wild = sums.wild.or(Some(at)),
+            }
+        }
         sums
     }
 }
@@ -100,16 +107,6 @@ impl<'a> Sums<'a> {
         values.into_iter().enumerate().for_each(|(i, value)| self.add(first + i, value));
     }
 
-    /// Adds what the rows contribute together, which is rounded once.
-    pub(crate) fn add_whole(&mut self, at: usize, value: f64) {
-        let Some(factors) = &self.form.factors else { return self.plain[at] += value };
-        let steps = (value * factors[at]).round_ties_even();
-        match steps.abs() <= MOST_WHOLE {
-            true => self.words[at] = self.words[at].wrapping_add(steps as i64),
-            false => self.wild = self.wild.or(Some(at)),
-        }
-    }
-
     /// Adds what other rows gave.
     pub(super) fn merge(&mut self, other: Self) {
         self.plain.iter_mut().zip(other.plain).for_each(|(sum, value)| *sum += value);
@@ -117,20 +114,9 @@ impl<'a> Sums<'a> {
         self.wild = self.wild.or(other.wild);
     }
 
-    /// The sum so far.
-    pub(crate) fn value(&self, at: usize) -> f64 {
-        match self.form.factor(at) {
-            None => self.plain[at],
-            Some(factor) => self.words[at] as f64 / factor,
-        }
-    }
-
-    /// The sums as doubles; those in steps lose nothing that they have.
+    /// The sums as doubles; there are none in steps.
     pub(crate) fn into_plain(self) -> Vec<f64> {
-        match self.form.factors {
-            None => self.plain,
-            Some(_) => (0..self.words.len()).map(|at| self.value(at)).collect(),
-        }
+        self.plain
     }
 
     /// The sums as whole steps; the entry where one is no number or far too large. Doubles have none.

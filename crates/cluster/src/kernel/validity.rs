@@ -3,9 +3,9 @@
 use rayon::prelude::*;
 use veilsum_contributions::Question;
 
-use super::plan::{CHUNK_ROWS, WAVE};
+use super::plan::{CHUNK_ROWS, WAVE, fits};
 use super::sums::{Form, Sums};
-use crate::distance::{self, SAFE, usable_fuzzifier};
+use crate::distance::{self, SAFE};
 use crate::packed::read;
 use crate::{Centres, Error, Packed};
 
@@ -121,16 +121,6 @@ fn memberships(squares: &[f64], m: f64, u: &mut [f64]) -> (f64, f64) {
     }
     u.iter_mut().for_each(|u| *u /= sum);
     (nearest, sum)
-}
-
-fn fits(rows: &Packed, centres: &Centres, m: f64) -> Result<(), Error> {
-    if !usable_fuzzifier(m) {
-        return Err(Error::Fuzzifier);
-    }
-    match (rows.columns(), centres.columns()) {
-        (expected, found) if expected != found => Err(Error::ColumnMismatch { expected, found }),
-        _ => Ok(()),
-    }
 }
 
 /// What one row needs: for every centre distance, its square and membership.

@@ -21,8 +21,6 @@ pub use forecast::{Forecast, MOSTLY, USEFUL, forecast};
 
 use std::collections::HashSet;
 
-use veilsum_contributions::Question;
-
 use cloud::{Cloud, POINTS, POINTS_EACH, Shape};
 
 use super::dp::{Noisy, spread};
@@ -120,15 +118,16 @@ impl<'a> Mechanism<'a> {
         total
     }
 
-    fn shifts(&self, cloud: &Cloud, shifts: &Shifts) -> Vec<f64> {
-        let references = shifts.references(self.domain);
-        Self::asked(cloud, shifts.centres.columns(), &shifts.of_row(&references))
-    }
-
-    /// The sum over the cloud of what its points in d columns say to a question.
-    fn asked(cloud: &Cloud, d: usize, question: &Question<'_>) -> Vec<f64> {
+    /// What the points of a cloud say to a question, added up, with noise of its levels where there is any.
+    fn asked(&self, cloud: &Cloud, query: &Query, noise: Option<&mut Stream>) -> Result<Vec<f64>, Error> {
+        let held = query.held(self.domain);
+        let question = query.of_row(self.domain, &held);
+        let question = question.ok_or_else(|| Error::implausible("rows do not answer this one by one"))?;
         let mut scratch = vec![0.0; question.scratch()];
-        Self::sum(cloud, d, question.width(), |x, sums| veilsum_contributions::add(question, x, &mut scratch, sums))
+        let add = |x: &[f64], sums: &mut [f64]| veilsum_contributions::add(&question, x, &mut scratch, sums);
+        let mut values = Self::sum(cloud, self.domain.columns(), question.width(), add);
+        self.add_noise(query, &mut values, noise);
+        Ok(values)
     }
 
     /// Adds noise of the query's levels, where there is any.
@@ -156,47 +155,23 @@ impl<'a> Mechanism<'a> {
         let mut noisy = Noisy::new(from, start, &self.recipe.algorithm, self.levels, self.domain)?;
         let walls = Walls::fine(self.domain);
         loop {
-            let query = noisy.ask();
-            let Query::Shifts(shifts) = &query else { return Ok(noisy.fit()) };
-            let mut values = self.shifts(cloud, shifts);
-            self.add_noise(&query, &mut values, noise.as_deref_mut());
+            let values = self.asked(cloud, &noisy.ask(), noise.as_deref_mut())?;
             if noisy.take(&values, None, &walls)? {
                 return Ok(noisy.fit());
             }
         }
     }
 
-    /// First centres from totals of the cloud, out of as many candidates as the plan asks about for its largest K.
-    fn first_centres(
-        &self,
-        cloud: &Cloud,
-        params: &Candidates,
-        k: usize,
-        noise: Option<&mut Stream>,
-    ) -> Result<Centres, Error> {
-        self.candidates(cloud, params, noise)?.start(k, params.seed, params.tries)
-    }
-
+    /// Candidates for first centres from totals of the cloud, as many as the plan asks about for its largest K.
     fn candidates(
         &self,
         cloud: &Cloud,
         params: &Candidates,
         mut noise: Option<&mut Stream>,
     ) -> Result<SeedPoints, Error> {
-        let d = self.domain.columns();
         let mut search = CandidateSearch::new(params, self.recipe.most_points(), Some(&self.levels), self.domain)?;
         loop {
-            let query = search.ask();
-            let mut values = match &query {
-                Query::Margins(margins) => {
-                    let histogram = margins.histogram(self.domain);
-                    let question = Question::Bins { brackets: &histogram.of_row(), bins: histogram.bins };
-                    Self::asked(cloud, d, &question)
-                }
-                Query::Shifts(shifts) => self.shifts(cloud, shifts),
-                _ => return Err(Error::implausible("margins and sums are asked")),
-            };
-            self.add_noise(&query, &mut values, noise.as_deref_mut());
+            let values = self.asked(cloud, &search.ask(), noise.as_deref_mut())?;
             if let Some(points) = search.take(&values)? {
                 return Ok(points);
             }
@@ -245,7 +220,7 @@ impl<'a> Mechanism<'a> {
     /// are raked and the deviations are scaled until the totals of the cloud are the released ones. The objective tells how far where
     /// no round was around the centres; it is one total whose noise may be as large as itself, and errors scale with the deviation. The
     /// plan's rows, shared alike, stand for what was not asked.
-    fn fitted(&self, outcome: &Outcome, centres: &Centres, shape: &Shape, ends: &[usize]) -> Cloud {
+    fn fitted(&self, outcome: &Outcome, centres: &Centres, shape: &Shape, ends: &[usize]) -> Result<Cloud, Error> {
         let (k, d) = (centres.k(), centres.columns());
         let gap = gap(centres, self.domain);
         let floor = self.levels.of_round(1.0)[0].deviation * self.excess;
@@ -263,7 +238,7 @@ impl<'a> Mechanism<'a> {
             for ((n, found), wanted) in rows.iter_mut().zip(&found).zip(&wanted) {
                 *n *= (wanted / found.max(f64::MIN_POSITIVE)).clamp(0.25, 4.0);
             }
-            let sums = self.shifts(&made, &self.around(centres, clip));
+            let sums = self.asked(&made, &self.around(centres, clip), None)?;
             let square = match &outcome.pulled {
                 Some(pulled) => pulled.square * sums[..k].iter().sum::<f64>().max(1.0) / sums[sums.len() - 1],
                 None => outcome.objective / found[k],
@@ -276,7 +251,7 @@ impl<'a> Mechanism<'a> {
             places = confined(&Centres::finite(d, &moved.collect::<Vec<_>>()), self.domain);
             made = shape.cloud(&places, &rows, wide, deviation, self.domain);
         }
-        made
+        Ok(made)
     }
 
     /// How wide clusters are in every column, root mean square 1: what the deviations of whole columns leave beside those of the
@@ -318,11 +293,11 @@ impl<'a> Mechanism<'a> {
     fn made_up(&self, outcome: &Outcome, shape: &Shape) -> Result<(Cloud, Centres), Error> {
         let ends = self.ends(outcome);
         let Some(transform) = &outcome.transform else {
-            return Ok((self.fitted(outcome, &outcome.centres, shape, &ends), outcome.centres.clone()));
+            return Ok((self.fitted(outcome, &outcome.centres, shape, &ends)?, outcome.centres.clone()));
         };
         let (inner, centres) = (transform.domain(self.domain)?, transform.centres(&outcome.centres)?);
         let within = Mechanism { domain: &inner, levels: self.levels_over(&inner)?, ..*self };
-        Ok((within.fitted(outcome, &centres, shape, &ends), centres))
+        Ok((within.fitted(outcome, &centres, shape, &ends)?, centres))
     }
 
     fn is_hard(&self) -> bool {
@@ -330,9 +305,9 @@ impl<'a> Mechanism<'a> {
     }
 
     /// The question of a round around the centres.
-    fn around(&self, centres: &Centres, clip: f64) -> Shifts {
+    fn around(&self, centres: &Centres, clip: f64) -> Query {
         let m = self.recipe.algorithm.traits().fuzzifier;
-        Shifts { centres: centres.clone(), m, middle: false, clip, round: 0 }
+        Shifts { centres: centres.clone(), m, middle: false, clip, round: 0 }.into()
     }
 
     /// What clusters of a cloud hold, and the objective, K + 1.
@@ -359,12 +334,8 @@ impl<'a> Mechanism<'a> {
         let Some(mut preparing) = Preparing::new(self.recipe.preparation, self.domain, !plain)? else {
             return Ok(None);
         };
-        let d = self.domain.columns();
         loop {
-            let query = preparing.ask();
-            let Query::Moments(moments) = &query else { return Err(Error::implausible("moments are asked")) };
-            let mut values = Self::asked(cloud, d, &moments.of_row(d));
-            self.add_noise(&query, &mut values, noise.as_deref_mut());
+            let values = self.asked(cloud, &preparing.ask(), noise.as_deref_mut())?;
             if let Some((transform, _)) = preparing.take(&values, None)? {
                 return Ok(Some(transform));
             }
@@ -377,7 +348,7 @@ impl<'a> Mechanism<'a> {
         let least = AT_REST * gap(&start, self.domain);
         let mut fit = Fit::at(start);
         for _ in 0..PLAIN_ROUNDS {
-            let sums = self.shifts(cloud, &self.around(&fit.centres, f64::INFINITY));
+            let sums = self.asked(cloud, &self.around(&fit.centres, f64::INFINITY), None)?;
             let mut next = fit.centres.as_slice().to_vec();
             for (i, x) in next.iter_mut().enumerate().filter(|(i, _)| sums[i / d] > 0.0) {
                 *x += sums[k + i] / sums[i / d];
@@ -405,7 +376,7 @@ impl<'a> Mechanism<'a> {
         let (k, d) = (near.k(), near.columns());
         let found = match &self.recipe.seeding {
             Seeding::Candidates(params) if self.distances(params) < MOST_SEEDING => {
-                self.first_centres(cloud, params, k, noise)?
+                self.candidates(cloud, params, noise)?.start(k, params.seed, params.tries)?
             }
             Seeding::Uniform { seed } => spread(self.domain, k, *seed)?,
             _ => return Ok(near.clone()),

@@ -25,8 +25,7 @@ pub use seed::{CandidateSearch, Candidates, SeedPoints};
 pub use sizes::ClusterSizes;
 
 use crate::profile::Profile;
-use crate::validity::Verdict;
-use crate::{Batch, Centres, Error, Totals, Transform};
+use crate::{Batch, Centres, Transform};
 
 pub use crate::algorithm::{ALGORITHMS, About, Algorithm, Description, Fit, Iteration, Pulled, Round, Stop, Walls};
 pub use crate::query::Stage;
@@ -40,28 +39,6 @@ pub enum Step {
     Ask(Batch),
     /// The result.
     Done(Box<Outcome>),
-}
-
-/// A clustering method that sees totals and nothing else.
-pub trait Method: Send {
-    /// One step of the conversation.
-    ///
-    /// `None` asks for the open question: the first one at the start, and the same one again as long as its totals have
-    /// not come (a round that failed may be repeated). `Some` answers the open question.
-    ///
-    /// # Errors
-    /// [`Error`]; after [`Error::Implausible`] the state is as before, so that the round may be repeated.
-    fn next(&mut self, totals: Option<&Totals>) -> Result<Step, Error>;
-
-    /// Answers an open validation question with verdicts that somebody else drew from its totals (the intermediary), one
-    /// for each query of the batch.
-    ///
-    /// # Errors
-    /// [`Error::NotAsked`] where no such question is open.
-    fn judged(&mut self, verdicts: &[Verdict]) -> Result<Step, Error> {
-        let _ = verdicts;
-        Err(Error::NotAsked)
-    }
 }
 
 /// The result of a method.

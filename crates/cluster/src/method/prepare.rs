@@ -106,12 +106,10 @@ impl Preparing {
     /// # Errors
     /// [`Error::Implausible`], and nothing has changed then.
     pub fn take(&mut self, values: &[f64], rows: Option<u64>) -> Result<Option<(Transform, Vec<String>)>, Error> {
-        let d = self.domain.columns();
-        check_values(values, 1 + d)?;
+        check_values(values, 1 + self.domain.columns())?;
         let (mut values, mut rows) = (values.to_vec(), rows);
         if self.noisy {
-            let ends: Vec<(f64, f64)> = (0..d).map(|column| self.domain.working_interval(column)).collect();
-            (values, rows) = (plausible_moments(&values, &ends, self.means.is_some()), None);
+            (values, rows) = (plausible_moments(&values, &self.domain, self.means.is_some()), None);
         }
         let n = values[0].round();
         if n < 1.0 {

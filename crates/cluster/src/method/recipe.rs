@@ -168,7 +168,7 @@ impl Recipe {
     pub fn check(&self, domain: &Domain) -> Result<(), Error> {
         let Clusters { min, max } = self.clusters;
         if min == 0 {
-            return Err(Error::NoClusters);
+            return Err(Error::parameter("the number of clusters K must be at least 1"));
         }
         if min > max || max > MAX_K {
             return Err(Error::parameter(format!(
@@ -254,7 +254,8 @@ impl Recipe {
                     return Err(Error::parameter("given centres go with one K and one restart"));
                 }
                 if centres.k() != self.clusters.min as usize {
-                    return Err(Error::CentreCount { expected: self.clusters.min as usize, found: centres.k() });
+                    let (expected, found) = (self.clusters.min, centres.k());
+                    return Err(Error::parameter(format!("expected {expected} centres, found {found}")));
                 }
             }
             Seeding::Candidates(params) => params.check()?,

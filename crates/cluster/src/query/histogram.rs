@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 use veilsum_contributions::Question;
 
-use super::family::{Block, Family, MAX_WORDS, Sensitivity};
+use super::family::{Block, Family, MAX_WORDS};
 use crate::kernel::{Form, Sums};
 use crate::{Domain, Error, Prepared, kernel};
 
@@ -45,6 +45,15 @@ pub struct Histogram {
 }
 
 impl Histogram {
+    /// Of the whole interval of each of the first columns.
+    pub(crate) fn whole(domain: &Domain, columns: usize, bins: u32) -> Self {
+        let whole = |column: usize| {
+            let (lower, upper) = domain.working_interval(column);
+            Bracket { column: u32::try_from(column).unwrap_or(u32::MAX), lower, upper }
+        };
+        Self { brackets: (0..columns).map(whole).collect(), bins }
+    }
+
     /// Numbers of the answer.
     pub(crate) fn width(&self) -> usize {
         self.brackets.len() * (self.bins as usize + 1)
@@ -88,8 +97,8 @@ impl Family for Histogram {
     }
 
     /// A row counts once at most in every bracket.
-    fn sensitivity(&self, _: &Domain) -> Option<Sensitivity> {
-        Some(Sensitivity::Blocks(vec![(self.brackets.len() as f64).sqrt()]))
+    fn sensitivity(&self, _: &Domain) -> Option<Vec<f64>> {
+        Some(vec![(self.brackets.len() as f64).sqrt()])
     }
 }
 

@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::family::{Block, Family, ShowsRows, fuzzy_centres, same_columns};
+use super::family::{Block, Family, ShowsRows, fuzzy_centres, reaches};
 use crate::kernel::{self, Assigned, Form, HardSums, Sums};
 use crate::{Centres, Domain, Error, Packed, Prepared, distance};
 
@@ -90,11 +90,11 @@ impl Family for LocalFuzzy {
             return vec![Block::per_row("weights", k, 1.0), Block::per_row("sums", k * d, largest)];
         }
         // All K local centres of a site may count at one global centre, each no farther away than from any other.
-        let all = k as f64;
+        let (all, (_, nearest)) = (k as f64, reaches(&self.centres, domain));
         vec![
             Block::per_site("weights", k, all),
             Block::per_site("sums", k * d, all * largest),
-            Block::per_site("distances", 1, all * nearest_reach(&self.centres, domain)),
+            Block::per_site("distances", 1, all * (nearest * nearest)),
         ]
     }
 
@@ -175,7 +175,7 @@ impl LocalFuzzy {
 
 impl Family for LocalMeans {
     fn check(&self, domain: &Domain) -> Result<(), Error> {
-        same_columns(&self.centres, domain)?;
+        domain.same_columns(self.centres.columns())?;
         self.local.check()?;
         if self.min_rows == 0 {
             return Err(Error::Question("a group of no rows cannot be sent"));
@@ -184,7 +184,8 @@ impl Family for LocalMeans {
     }
 
     fn layout(&self, domain: &Domain) -> Vec<Block> {
-        let first = nearest_reach(&self.centres, domain);
+        let (_, nearest) = reaches(&self.centres, domain);
+        let first = nearest * nearest;
         // From the second step on there is a local centre among the site's own rows.
         let distance = if self.local.most > 1 { first.max(domain.diameter().powi(2)) } else { first };
         let k = self.centres.k();
@@ -288,12 +289,6 @@ impl LocalSteps {
         }
         Ok(())
     }
-}
-
-/// No point of the box is farther from its nearest centre (squared).
-fn nearest_reach(centres: &Centres, domain: &Domain) -> f64 {
-    let nearest = centres.rows().map(|centre| domain.reach(centre)).fold(f64::INFINITY, f64::min);
-    nearest * nearest
 }
 
 /// What a site adds to the totals of all clusters.

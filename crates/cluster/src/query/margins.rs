@@ -2,8 +2,8 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::family::{Block, Family, Sensitivity};
-use super::{Bracket, Histogram};
+use super::Histogram;
+use super::family::{Block, Family};
 use crate::kernel::{Form, Sums};
 use crate::{Domain, Error, Prepared};
 
@@ -17,11 +17,7 @@ pub struct Margins {
 impl Margins {
     /// The counts that it is short for.
     pub fn histogram(self, domain: &Domain) -> Histogram {
-        let whole = |column: usize| {
-            let (lower, upper) = domain.working_interval(column);
-            Bracket { column: u32::try_from(column).unwrap_or(u32::MAX), lower, upper }
-        };
-        Histogram { brackets: (0..domain.columns()).map(whole).collect(), bins: self.bins }
+        Histogram::whole(domain, domain.columns(), self.bins)
     }
 }
 
@@ -39,7 +35,7 @@ impl Family for Margins {
     }
 
     /// A row counts once in every column.
-    fn sensitivity(&self, domain: &Domain) -> Option<Sensitivity> {
+    fn sensitivity(&self, domain: &Domain) -> Option<Vec<f64>> {
         self.histogram(domain).sensitivity(domain)
     }
 }

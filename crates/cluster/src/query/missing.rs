@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::family::{Block, Family, Sensitivity};
+use super::family::{Block, Family};
 use crate::kernel::{Form, Sums};
 use crate::{Domain, Error, Prepared};
 
@@ -40,9 +40,9 @@ impl Family for Missing {
     }
 
     /// A row may lack every column, and counts once in each.
-    fn sensitivity(&self, domain: &Domain) -> Option<Sensitivity> {
+    fn sensitivity(&self, domain: &Domain) -> Option<Vec<f64>> {
         let columns = domain.numbers() + domain.categories().len();
-        Some(Sensitivity::Blocks(vec![(columns as f64).sqrt()]))
+        Some(vec![(columns as f64).sqrt()])
     }
 }
 
@@ -62,7 +62,7 @@ mod tests {
         assert_eq!(asked(&all), [4.0, 7.0]);
         assert!(site().with_missing(vec![3]).is_err());
         // A row that lacks everything moves as much as noise is made for.
-        let noisy = Query::from(Missing {}).sensitivity(&domain).map(|of| of.blocks());
+        let noisy = Query::from(Missing {}).sensitivity(&domain);
         let one = asked(&site().with_missing(vec![1, 1]).unwrap());
         assert_eq!(noisy, Some(vec![one.iter().map(|x| x * x).sum::<f64>().sqrt()]));
         assert_eq!(asked(&Prepared::pooled(&[all, site()]).unwrap()), [4.0, 7.0]);

@@ -20,7 +20,7 @@ use serde::{Deserialize, Serialize};
 
 pub use choice::{LocalChoice, elbow_alone};
 use family::Family;
-pub use family::{Block, Per, Sensitivity, ShowsRows, Stage};
+pub use family::{Block, Per, ShowsRows, Stage};
 pub use features::Features;
 pub use fuzzy::{FuzzySums, FuzzyValidation};
 pub(crate) use histogram::MAX_BINS;
@@ -29,32 +29,21 @@ pub use local::{LocalFuzzy, LocalMeans, LocalSteps, Pull};
 pub use margins::Margins;
 pub use missing::Missing;
 pub use moments::Moments;
-pub(crate) use shifts::SHARES_OF_CANDIDATES;
 pub use shifts::Shifts;
+pub(crate) use shifts::{SHARES, SHARES_OF_CANDIDATES};
 pub use validation::Validation;
 
 use veilsum_contributions::Question;
 
-use crate::kernel::{Form, Sums};
+use crate::kernel::{self, Form, Sums};
 pub use crate::offline::features::FeatureParams;
 use crate::validity::{Geometry, Verdict};
 use crate::{Centres, Domain, Error, Prepared};
 
-/// How the answers of parts of a site's rows make the answer of all.
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Adding {
-    /// What each row would add if it were alone adds up: no local steps, no groups that a site leaves out.
-    Rows,
-    /// The words of parts add up; every block is then one of [`Per::Row`].
-    Parts,
-    /// Not at all.
-    Nothing,
-}
-
 /// Makes the questions from the list of their families. The order is that of their numbers on the wire, the name in quotes
-/// that of journals, reports and JSON. Then follow the part of a run, how answers add up, and the point sets.
+/// that of journals, reports and JSON. Then follow the part of a run and the point sets.
 macro_rules! families {
-    ($($(#[$doc:meta])* $family:ident $kind:literal $stage:ident $adding:ident [$($points:ident),*],)*) => {
+    ($($(#[$doc:meta])* $family:ident $kind:literal $stage:ident [$($points:ident),*],)*) => {
         /// What the coordinator asks, the same for every site. Centres are in working units.
         #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
         #[non_exhaustive]
@@ -83,12 +72,6 @@ macro_rules! families {
                 }
             }
 
-            fn adding(&self) -> Adding {
-                match self {
-                    $(Self::$family(_) => Adding::$adding,)*
-                }
-            }
-
             /// The point sets that a question holds, what it asks about first: centres, anchors, means. A site checks where they lie.
             pub fn points(&self) -> Vec<&Centres> {
                 match self {
@@ -107,29 +90,29 @@ macro_rules! families {
 
 families! {
     /// One round of federated fuzzy c-means.
-    FuzzySums "fuzzy_sums" Iterating Rows [centres],
+    FuzzySums "fuzzy_sums" Iterating [centres],
     /// What fuzzy Davies-Bouldin and the objective need.
-    FuzzyValidation "fuzzy_validation" Validating Rows [centres],
+    FuzzyValidation "fuzzy_validation" Validating [centres],
     /// Sums of local fuzzy centres (FFCM, avg1 and avg2).
-    LocalFuzzy "local_fuzzy" Iterating Nothing [centres],
+    LocalFuzzy "local_fuzzy" Iterating [centres],
     /// Sums of groups of rows by nearest centre, perhaps after local Lloyd steps (k-means, FKM).
-    LocalMeans "local_means" Iterating Rows [centres],
+    LocalMeans "local_means" Iterating [centres],
     /// Fuzzy feature vectors added into shared anchors (FFCF).
-    Features "features" Iterating Nothing [anchors],
+    Features "features" Iterating [anchors],
     /// Number of rows and first or second moments of every column.
-    Moments "moments" Preparing Rows [],
+    Moments "moments" Preparing [],
     /// Row counts in bins of brackets (quantiles).
-    Histogram "histogram" Preparing Rows [],
+    Histogram "histogram" Preparing [],
     /// Which K each site would choose alone (the range of a sweep).
-    LocalChoice "local_choice" Ranging Nothing [],
+    LocalChoice "local_choice" Ranging [],
     /// Row counts in bins of every column (candidates for first centres).
-    Margins "margins" Seeding Rows [],
+    Margins "margins" Seeding [],
     /// Everything that the validity indices need.
-    Validation "validation" Validating Rows [centres],
+    Validation "validation" Validating [centres],
     /// Sums of clipped distances to a point of reference: rounds under noise.
-    Shifts "shifts" Iterating Parts [centres],
+    Shifts "shifts" Iterating [centres],
     /// How many rows lack a value, by column.
-    Missing "missing" Preparing Parts [],
+    Missing "missing" Preparing [],
 }
 
 /// Points of reference and brackets, made for a question.
@@ -172,6 +155,11 @@ impl Query {
         self.family().layout(domain)
     }
 
+    /// Numbers of an answer.
+    pub fn words(&self, domain: &Domain) -> usize {
+        self.layout(domain).iter().map(|block| block.len).sum()
+    }
+
     /// How many of these questions, from the first one on, are answered in one pass over the rows.
     pub(crate) fn together(queries: &[Self]) -> usize {
         let Some(Self::FuzzySums(first)) = queries.first() else { return 1 };
@@ -192,16 +180,15 @@ impl Query {
         rows: &Prepared,
         forms: &'f [Form],
     ) -> Result<Vec<Sums<'f>>, Error> {
-        match (queries, forms) {
-            ([one], [form]) => Ok(vec![one.family().answer(rows, form)?]),
-            _ => {
-                let sums = |query: &'q Self| match query {
-                    Self::FuzzySums(sums) => Some(sums),
-                    _ => None,
-                };
-                fuzzy::answer_together(&queries.iter().filter_map(sums).collect::<Vec<_>>(), rows, forms)
-            }
+        if let ([one], [form]) = (queries, forms) {
+            return Ok(vec![one.family().answer(rows, form)?]);
         }
+        let sums = |query: &'q Self| match query {
+            Self::FuzzySums(sums) => Some((&sums.centres, sums.m)),
+            _ => None,
+        };
+        let (sets, ms): (Vec<&Centres>, Vec<f64>) = queries.iter().filter_map(sums).unzip();
+        kernel::fuzzy_forms(rows.packed(), &sets, ms[0], forms)
     }
 
     /// What [`Self::of_row`] needs and the question does not hold.
@@ -235,10 +222,12 @@ impl Query {
 
     /// Whether the words of parts of a site's rows make the words of all ([`Batch::merge`](crate::Batch::merge)).
     pub fn comes_in_parts(&self) -> bool {
-        match self.adding() {
-            Adding::Parts => true,
-            Adding::Rows => !matches!(self, Self::LocalMeans(means) if !means.is_exact()),
-            Adding::Nothing => false,
+        match self {
+            Self::FuzzySums(_) | Self::FuzzyValidation(_) | Self::Validation(_) | Self::Shifts(_) => true,
+            Self::Moments(_) | Self::Histogram(_) | Self::Margins(_) | Self::Missing(_) => true,
+            // One step without groups that a site leaves out.
+            Self::LocalMeans(means) => means.is_exact(),
+            Self::LocalFuzzy(_) | Self::Features(_) | Self::LocalChoice(_) => false,
         }
     }
 
@@ -247,8 +236,9 @@ impl Query {
         self.family().shows_rows()
     }
 
-    /// How far one row added or removed moves the total over this box; none for a question that no run under noise asks.
-    pub fn sensitivity(&self, domain: &Domain) -> Option<Sensitivity> {
+    /// How far one row added or removed moves each block of the total over this box at most, in the Euclidean norm and before rounding
+    /// to steps; none for a question that no run under noise asks.
+    pub fn sensitivity(&self, domain: &Domain) -> Option<Vec<f64>> {
         self.family().sensitivity(domain)
     }
 
@@ -278,69 +268,39 @@ mod tests {
     use super::*;
     use crate::Scaling;
 
-    fn domain() -> Domain {
-        Domain::new(vec![-2.0, 0.0], vec![1.0, 4.0], Scaling::None).unwrap()
-    }
-
-    /// Every field of every question has its limits: the first of each list is answered, the others are not.
+    /// What the refused questions of `protocol/vectors` leave out (`tests/question_vectors.rs`): numbers that are none, and pulls.
     #[test]
     fn what_is_asked_is_bounded() {
+        let domain = Domain::new(vec![-2.0, 0.0], vec![1.0, 4.0], Scaling::None).unwrap();
         let (centres, wide) = (Centres::known(vec![[0.0, 0.0]]), Centres::known(vec![[0.0; 3]]));
-        let steps = |most, epsilon| LocalSteps { most, epsilon };
-        let bad_steps = [steps(0, 0.0), steps(1001, 0.0), steps(1, f64::NAN), steps(1, -1.0), steps(1, f64::INFINITY)];
-        let many = |one: &dyn Fn(LocalSteps) -> Query| bad_steps.map(one).to_vec();
         let sums = |m| Query::fuzzy_sums(centres.clone(), m);
-        let fuzzy =
-            |m, local| -> Query { LocalFuzzy { centres: centres.clone(), m, local, pull: Pull::Nearest }.into() };
-        let means = |centres: &Centres, local, min_rows| -> Query {
-            LocalMeans { centres: centres.clone(), local, min_rows, nearest: true }.into()
+        let fuzzy = |m, epsilon| -> Query {
+            let local = LocalSteps { most: 9, epsilon };
+            LocalFuzzy { centres: centres.clone(), m, local, pull: Pull::Nearest }.into()
         };
-        let choice =
-            |(min, most), m, local, starts| -> Query { LocalChoice { min, most, m, local, seed: 1, starts }.into() };
-        let features = |max, tau| -> Query {
-            Features { anchors: centres.clone(), params: FeatureParams { min: 2, max, tau, m: 2.0 } }.into()
+        let choice = |(min, most), m, epsilon, starts| -> Query {
+            LocalChoice { min, most, m, local: LocalSteps { most: 9, epsilon }, seed: 1, starts }.into()
         };
-        let bins = |column, lower, upper, bins| -> Query {
-            Histogram { brackets: vec![Bracket { column, lower, upper }], bins }.into()
+        let features = |tau| -> Query {
+            Features { anchors: centres.clone(), params: FeatureParams { min: 2, max: 4, tau, m: 2.0 } }.into()
         };
+        let bins =
+            |lower| -> Query { Histogram { brackets: vec![Bracket { column: 1, lower, upper: 1.0 }], bins: 4 }.into() };
         let shifts = |centres: &Centres, m, clip| -> Query {
             Shifts { centres: centres.clone(), m, middle: true, clip, round: 3 }.into()
         };
-        let around = |x, y| -> Query { Moments { around: Some(vec![x, y]) }.into() };
-        let few = steps(200, 1e-6);
-        for queries in [
-            vec![
-                sums(2.0),
-                sums(1.0),
-                sums(0.5),
-                sums(f64::NAN),
-                sums(f64::INFINITY),
-                Query::fuzzy_sums(wide.clone(), 2.0),
-            ],
-            vec![Query::fuzzy_validation(centres.clone(), 2.0), Query::fuzzy_validation(wide.clone(), 2.0)],
-            vec![fuzzy(2.0, steps(1000, 1e-4)), fuzzy(1.0, few)],
-            [vec![fuzzy(2.0, few)], many(&|local| fuzzy(2.0, local))].concat(),
-            vec![means(&centres, few, u64::MAX), means(&centres, few, 0), means(&wide, few, 1)],
-            [vec![means(&centres, few, 1)], many(&|local| means(&centres, local, 1))].concat(),
-            [(2, 5), (1, 5), (6, 5), (2, 65)].map(|range| choice(range, 2.0, few, 5)).to_vec(),
-            vec![choice((2, 5), 2.0, few, 5), choice((2, 5), 1.0, few, 5)],
-            [5, 0, 17].map(|starts| choice((2, 5), 2.0, few, starts)).to_vec(),
-            [vec![choice((2, 5), 2.0, few, 5)], many(&|local| choice((2, 5), 2.0, local, 5))].concat(),
-            vec![features(4, 1.0), features(u32::MAX, 1.0), features(4, f64::NAN)],
-            [4, 1, u32::MAX].map(|count| bins(1, 0.0, 4.0, count)).to_vec(),
-            vec![bins(1, 0.0, 4.0, 4), bins(2, 0.0, 4.0, 4), bins(1, 1.0, 1.0, 4), bins(1, f64::NAN, 1.0, 4)],
-            vec![bins(1, 0.0, 4.0, 4), bins(1, -1.0, 1.0, 4), bins(1, 1.0, 9.0, 4)],
-            vec![bins(1, 0.0, 4.0, 4), Histogram { brackets: vec![], bins: 4 }.into()],
-            vec![shifts(&centres, None, 1.0), shifts(&wide, None, 1.0), shifts(&centres, Some(1.0), 1.0)],
-            [1.0, 0.0, -1.0, f64::NAN, f64::INFINITY].map(|clip| shifts(&centres, None, clip)).to_vec(),
-            vec![around(0.0, 0.0), around(0.0, f64::NAN), around(5.0, 0.0), around(f64::INFINITY, 0.0)],
-            vec![around(0.0, 0.0), Moments { around: Some(vec![0.0]) }.into()],
-        ] {
-            assert_eq!(queries[0].check(&domain()), Ok(()));
-            queries[1..].iter().for_each(|bad| assert!(bad.check(&domain()).is_err(), "{bad:?}"));
-        }
-        assert_eq!(sums(1.0).check(&domain()), Err(Error::Fuzzifier));
-        let error = Query::fuzzy_sums(wide, 2.0).check(&domain()).unwrap_err();
+        let around = |x| -> Query { Moments { around: Some(vec![x, 0.0]) }.into() };
+        let (nan, infinite) = (f64::NAN, f64::INFINITY);
+        let good = [sums(2.0), fuzzy(2.0, 0.0), choice((2, 5), 2.0, 0.0, 16), features(1.0), bins(0.0), around(0.0)];
+        good.iter().chain([&shifts(&centres, None, 1.0)]).for_each(|good| assert_eq!(good.check(&domain), Ok(())));
+        let mut bad = vec![sums(0.5), sums(nan), fuzzy(nan, 0.0), fuzzy(2.0, nan), fuzzy(2.0, infinite)];
+        bad.extend([choice((6, 5), 2.0, 0.0, 5), choice((2, 5), 1.0, 0.0, 5), choice((2, 5), 2.0, -1.0, 5)]);
+        bad.extend([choice((2, 5), 2.0, nan, 5), choice((2, 5), 2.0, 0.0, 0), features(nan), bins(nan)]);
+        bad.extend([around(nan), around(infinite), shifts(&wide, None, 1.0), shifts(&centres, Some(1.0), 1.0)]);
+        bad.extend([0.0, -1.0, nan, infinite].map(|clip| shifts(&centres, None, clip)));
+        bad.iter().for_each(|bad| assert!(bad.check(&domain).is_err(), "{bad:?}"));
+        assert_eq!(sums(1.0).check(&domain), Err(Error::Fuzzifier));
+        let error = Query::fuzzy_sums(wide, 2.0).check(&domain).unwrap_err();
         assert_eq!(error, Error::ColumnMismatch { expected: 2, found: 3 });
     }
 }

@@ -6,7 +6,7 @@
 use serde::{Deserialize, Serialize};
 use veilsum_contributions::Question;
 
-use super::family::{Block, Family, Sensitivity};
+use super::family::{Block, Family};
 use crate::kernel::{Form, Sums};
 use crate::{Domain, Error, Prepared, kernel};
 
@@ -20,9 +20,7 @@ pub struct Moments {
 impl Family for Moments {
     fn check(&self, domain: &Domain) -> Result<(), Error> {
         let Some(around) = &self.around else { return Ok(()) };
-        if around.len() != domain.columns() {
-            return Err(Error::ColumnMismatch { expected: domain.columns(), found: around.len() });
-        }
+        domain.same_columns(around.len())?;
         let inside = |(column, value): (usize, &f64)| {
             let (low, high) = domain.working_interval(column);
             (low..=high).contains(value)
@@ -53,8 +51,8 @@ impl Family for Moments {
     }
 
     /// Every column is a block of its own, and its bound is that of a row's value.
-    fn sensitivity(&self, domain: &Domain) -> Option<Sensitivity> {
-        Some(Sensitivity::Blocks(self.layout(domain).iter().map(|block| block.bound).collect()))
+    fn sensitivity(&self, domain: &Domain) -> Option<Vec<f64>> {
+        Some(self.layout(domain).iter().map(|block| block.bound).collect())
     }
 }
 

@@ -4,7 +4,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::family::{Block, Family, Sensitivity, fuzzy_centres};
+use super::family::{Block, Family, fuzzy_centres, reaches};
 use crate::kernel::{Form, Sums};
 use crate::scale::{MARGIN, farthest, reach};
 use crate::validity::{self, Geometry, Verdict};
@@ -34,19 +34,22 @@ impl Family for Validation {
 
     fn layout(&self, domain: &Domain) -> Vec<Block> {
         let k = self.centres.k();
-        let Reach { nearest, farthest, .. } = Reach::of(&self.centres, domain);
+        let (reaches, nearest) = reaches(&self.centres, domain);
         let mut blocks = vec![
             Block::per_row("cluster_rows", k, 1.0),
             // A row is no farther from its nearest centre than from any other.
             Block::per_row("own_squares", k, nearest * nearest),
             Block::per_row("own_distances", k, nearest),
-            Block::per_row("distances", k, farthest),
+            Block::per_row("distances", k, reaches.iter().copied().fold(0.0, f64::max)),
             Block::per_row("memberships", k, 1.0),
             Block::per_row("powers", k, 1.0),
             // One row adds min over u of sum_k u^m d^2 to J, hence at most its squared distance to any one centre.
             Block::per_row("objectives", k, nearest * nearest),
+            Block::per_row("partition", 1, 1.0),
+            Block::per_row("entropy", 1, (k as f64).ln().max(1.0)),
+            Block::per_row("other_distances", 1, reaches.iter().sum()),
+            Block::per_row("other_squares", 1, reaches.iter().map(|reach| reach * reach).sum()),
         ];
-        blocks.extend(over_all_rows(&self.centres, domain));
         if self.vectors {
             let largest = domain.largest();
             blocks.push(Block::per_row("cluster_sums", k * domain.columns(), largest));
@@ -69,7 +72,7 @@ impl Family for Validation {
     }
 
     /// Own rows are those of one centre, so that one entry of a block by cluster moves; memberships and their powers add up to 1 at most.
-    fn sensitivity(&self, domain: &Domain) -> Option<Sensitivity> {
+    fn sensitivity(&self, domain: &Domain) -> Option<Vec<f64>> {
         let (k, far) = (self.centres.k() as f64, 2.0 * reach(domain));
         let objective = far * far * k.powf(1.0 - self.m);
         let mut blocks = vec![1.0, far * far, far, k.sqrt() * far, 1.0, 1.0, objective];
@@ -81,43 +84,10 @@ impl Family for Validation {
                 (high - low) * (high - low) * MARGIN
             }));
         }
-        Some(Sensitivity::Blocks(blocks))
+        Some(blocks)
     }
 
     fn verdict(&self, geometry: Geometry<'_>, values: &[f64], rows: Option<u64>) -> Result<Verdict, Error> {
         validity::full(&self.centres, self.vectors, geometry, values, rows)
     }
-}
-
-/// How far rows may be from centres.
-struct Reach {
-    nearest: f64,
-    farthest: f64,
-    all: f64,
-    all_squares: f64,
-}
-
-impl Reach {
-    fn of(centres: &Centres, domain: &Domain) -> Self {
-        let mut found = Self { nearest: f64::INFINITY, farthest: 0.0, all: 0.0, all_squares: 0.0 };
-        for centre in centres.rows() {
-            let reach = domain.reach(centre);
-            found.nearest = found.nearest.min(reach);
-            found.farthest = found.farthest.max(reach);
-            found.all += reach;
-            found.all_squares += reach * reach;
-        }
-        found
-    }
-}
-
-/// The four sums over memberships and distances.
-fn over_all_rows(centres: &Centres, domain: &Domain) -> [Block; 4] {
-    let Reach { all, all_squares, .. } = Reach::of(centres, domain);
-    [
-        Block::per_row("partition", 1, 1.0),
-        Block::per_row("entropy", 1, (centres.k() as f64).ln().max(1.0)),
-        Block::per_row("other_distances", 1, all),
-        Block::per_row("other_squares", 1, all_squares),
-    ]
 }

@@ -129,32 +129,3 @@ fn draw_point(stream: &mut Stream, mean: [f64; 2], sigma: f64, interval: (f64, f
         }
     }
 }
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::OutOfBox;
-
-    #[test]
-    fn the_example_has_the_shape_of_the_paper() {
-        for seed in 0..20 {
-            let example = five_gaussians(seed);
-            assert_eq!(example.sites.len(), 3);
-            for (i, site) in example.sites.iter().enumerate() {
-                assert_eq!((site.rows.len(), site.labels.len()), (1040, 1040));
-                let count = |label| site.labels.iter().filter(|own| **own == label).count();
-                assert_eq!((count(i), count(i + 1), count(4)), (500, 500, 40));
-                assert!(five_gaussians_domain().to_working(&site.rows, OutOfBox::Refuse).is_ok());
-                for label in [i, i + 1, 4] {
-                    let own = || site.rows.iter().zip(&site.labels).filter(|(_, own)| **own == label);
-                    for column in 0..2 {
-                        let mean = own().map(|(row, _)| row[column]).sum::<f64>() / own().count() as f64;
-                        assert!((mean - example.truth.row(label)[column]).abs() < 0.05, "seed {seed}");
-                    }
-                }
-            }
-        }
-        assert_eq!(five_gaussians(3), five_gaussians(3));
-        assert_ne!(five_gaussians(3), five_gaussians(4));
-    }
-}

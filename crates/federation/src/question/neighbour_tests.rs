@@ -253,7 +253,7 @@ fn check(stream: &mut Stream, rows: usize, found: &mut Found) {
     let key = Key::from_bytes([7; 32]);
     for query in case.queries(stream) {
         let kind = query.kind();
-        let sensitivities = query.sensitivity(&case.inner).expect("a sensitivity").blocks();
+        let sensitivities = query.sensitivity(&case.inner).expect("a sensitivity");
         let times = if way.twice { 2 } else { 1 };
         let batch = case.batch(vec![query.clone(); times]);
         batch.check(&case.domain).unwrap_or_else(|error| panic!("{kind}: {error}"));
@@ -345,7 +345,7 @@ fn noi_6_a_person_moves_no_answer_farther_than_its_sensitivity() {
         let (fine, key) = (SumBounds::new(3, MAX_ROWS), Key::from_bytes([7; 32]));
         for query in case.queries(&mut stream) {
             let kind = query.kind();
-            let sensitivities = query.sensitivity(&case.inner).expect("a sensitivity").blocks();
+            let sensitivities = query.sensitivity(&case.inner).expect("a sensitivity");
             let batch = case.batch(vec![query]);
             let of = |rows: &Prepared, form| contributed(&way, &batch, rows, form, &key);
             let layout = Layout::of_batch(&batch, &case.domain, &fine).unwrap();

@@ -2,9 +2,7 @@
 
 use veilsum_cluster::algorithm::ffcf::merge_all;
 use veilsum_cluster::offline::features::{Feature, Radius, Rules, features, merge_pass};
-use veilsum_cluster::offline::wfcm;
 use veilsum_cluster::query::FeatureParams;
-use veilsum_cluster::random::Stream;
 use veilsum_cluster::{Centres, Error, Rows};
 
 /// Feature vectors of every site, concatenated and merged: one pass by the authors' rules; by ours passes until nothing is
@@ -18,15 +16,6 @@ pub fn collected(sites: &[Rows], params: &FeatureParams, rules: Rules) -> Vec<Fe
         Rules::Conserving => merge_all(&mut all, params.tau, 1),
     }
     all
-}
-
-/// FFCF by our rules: weighted fuzzy c-means with ten weighted k-means++ starts.
-///
-/// # Errors
-/// [`Error::NoCentres`] where there are no rows.
-pub fn ffcf(sites: &[Rows], k: usize, m: f64, params: &FeatureParams, stream: &mut Stream) -> Result<Centres, Error> {
-    let (points, weights) = weighted_points(&collected(sites, params, Rules::Conserving))?;
-    Ok(wfcm::best_of(&points, &weights, k, m, stream).centres)
 }
 
 /// Feature vectors as weighted points.

@@ -21,15 +21,6 @@ fn points(rows: &Rows) -> Result<Centres, Error> {
 }
 
 /// One list of all points.
-fn joined<'a>(all: impl IntoIterator<Item = &'a Centres>) -> Result<Centres, Error> {
-    let mut all = all.into_iter();
-    let first = all.next().ok_or(Error::NoCentres)?;
-    let mut values = first.as_slice().to_vec();
-    for centres in all {
-        if centres.columns() != first.columns() {
-            return Err(Error::ColumnMismatch { expected: first.columns(), found: centres.columns() });
-        }
-        values.extend_from_slice(centres.as_slice());
-    }
-    Centres::new(values.len() / first.columns(), first.columns(), values)
+fn joined(all: &[Centres]) -> Result<Centres, Error> {
+    Centres::from_rows(&all.iter().flat_map(Centres::rows).map(<[f64]>::to_vec).collect::<Vec<_>>())
 }

@@ -50,7 +50,7 @@ pub(super) fn run(settings: &Settings) -> Result<Report, ExperimentError> {
     let together = masked(&recipe(&fedfcm, clusters, from_totals(1)), &domain, &sites, None)?;
     let seeds: Vec<u64> = (1..=if settings.quick { 1 } else { 5 }).collect();
     let pooled =
-        each(&seeds, |seed| plain(&recipe(&fcm, clusters, Seeding::Uniform { seed: *seed }), &domain, &whole, None))?;
+        each(&seeds, |seed| plain(&recipe(&fcm, clusters, Seeding::Uniform { seed: *seed }), &domain, &whole))?;
 
     for (i, k) in clusters.each().enumerate() {
         let central: Sample = pooled.iter().map(|outcome| index(outcome, i)).collect();
@@ -62,7 +62,7 @@ pub(super) fn run(settings: &Settings) -> Result<Report, ExperimentError> {
     }
     let four = masked(&recipe(&fedfcm, Clusters::exactly(4), from_totals(1)), &domain, &sites, None)?;
     let exact = recipe(&fcm, Clusters::exactly(4), from_totals(1));
-    let central = [plain(&exact, &domain, &whole, None)?, masked(&exact, &domain, &sites, None)?];
+    let central = [plain(&exact, &domain, &whole)?, masked(&exact, &domain, &sites, None)?];
     rich(&four, &central, &mut report)?;
     if let Some(transform) = &four.transform {
         let standard = |site: &Prepared| transform.rows(&site.packed().to_rows());
@@ -123,7 +123,7 @@ fn alone(rows: &[Rows], range: (u32, u32), settings: &Settings, report: &mut Rep
     let restarts = if settings.quick { 3 } else { 10 };
     let run = |site: &Prepared, clusters: Clusters| {
         let recipe = Recipe { restarts, stop: Stop::default(), ..sweep(&fcm, clusters, Seeding::Uniform { seed: 1 }) };
-        plain(&recipe, &domain, std::slice::from_ref(site), None)
+        plain(&recipe, &domain, std::slice::from_ref(site))
     };
     let four = each(&sites, |site| run(site, Clusters::exactly(4)))?;
     let centres = four.iter().flat_map(|outcome| outcome.centres.rows()).filter(|row| row[BALANCE] > RICH).count();

@@ -111,7 +111,7 @@ fn one(known: &Known, data: &DataSet, starts: u32, report: &mut Report) -> Resul
         let start = legacy_start(known.k, data.rows.columns(), *seed)?;
         let fcm = Algorithm::Fcm { m: 2.0, epsilon: 0.0, max_rounds: ROUNDS };
         let recipe = Recipe::plain(fcm, known.k as u32, Seeding::Given { centres: start });
-        let pooled = plain(&recipe, &domain, &whole, None)?;
+        let pooled = plain(&recipe, &domain, &whole)?;
         let ari = |centres: &Centres| -> Result<f64, ExperimentError> {
             Ok(metrics::adjusted_rand_index(&labels(&working, centres)?, &data.labels)?)
         };

@@ -5,6 +5,7 @@
 
 use std::collections::BTreeSet;
 
+use veilsum_cluster::offline::features::Rules;
 use veilsum_cluster::query::FeatureParams;
 use veilsum_cluster::{Algorithm, Centres, Recipe, Rows};
 
@@ -82,11 +83,12 @@ fn one(folder: &Folder, file: &str) -> Result<Found, ExperimentError> {
     let rows: Vec<Rows> = folder.by_site(file)?.into_iter().map(|(rows, _)| rows).collect();
     let all = Rows::pooled(&rows)?;
     let training = rows.iter().map(training).collect::<Result<Vec<_>, _>>()?;
-    let features = FeatureParams { min: 5, max: 30, tau: 1.0, m: 2.0 };
+    let authors = FeatureParams { min: 5, max: 100, tau: 1.0, m: 2.0 };
+    let features = FeatureParams { max: 30, ..authors };
     let (masked, questions) = masked_ffcf(folder, file, 5, 1.0)?;
     Ok(Found {
-        author: scores(&all, &server::ffcf_authors(&training, K)?)?,
-        plain: scores(&all, &server::ffcf_conserving(&rows, K, features)?)?,
+        author: scores(&all, &server::ffcf(&training, K, authors, Rules::Authors)?)?,
+        plain: scores(&all, &server::ffcf(&rows, K, features, Rules::Conserving)?)?,
         masked,
         questions,
     })

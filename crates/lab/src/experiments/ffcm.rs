@@ -3,14 +3,16 @@
 
 use veilsum_cluster::method::{Seeding, Stop};
 use veilsum_cluster::query::LocalSteps;
+use veilsum_cluster::random::Stream;
 use veilsum_cluster::synthetic::{self, Example};
 use veilsum_cluster::{Algorithm, Centres, Domain, Error, Recipe, Rows, Scaling, distance, metrics};
 
 use super::harness::{
     FEWEST_SITES, NO_RULE, difference, each, from_totals, masked_if_enough, methods, plain, prepared, unit_start,
 };
-use super::{ExperimentError, Line, Report, Sample, Settings, server};
-use crate::comparison::{central, ffcm::Average};
+use super::{ExperimentError, Line, Report, Sample, Settings, server::LABEL};
+use crate::comparison::central;
+use crate::comparison::ffcm::{Average, Params, ffcm as averaged};
 use crate::gap::{gap_by_permutation, gap_to_nearest, gap_to_nearest_standardised};
 use crate::{spread::Spread, synthetic::ffcm};
 
@@ -221,14 +223,18 @@ fn one(case: &Case, seed: u64) -> Result<Draw, ExperimentError> {
         Recipe { stop: Stop::Sum, ..Recipe::plain(avg2, k as u32, from_totals(seed)) },
     ];
     let together = central::fuzzy_c_means(&all, &from_memberships, m, EPSILON, 1000)?.centres;
-    let by_index = server::ffcm(&rows, &start, m, EPSILON, LOCAL, (Average::Memberships, MAX_ROUNDS), seed)?;
+    let server = |average: Average, max_rounds: u32| {
+        let params = Params { start: start.clone(), m, local: LOCAL, average, epsilon: EPSILON, max_rounds };
+        averaged(&rows, &params, &mut Stream::new(seed, LABEL))
+    };
+    let by_index = server(Average::Memberships, MAX_ROUNDS)?;
     let spread = |centres: &Centres| Spread::mean(rows.iter().map(|rows| (rows, centres)));
     // Where it does not end, each site with its own local centres.
     let locally = match by_index.converged {
         true => spread(&by_index.centres)?,
         false => Spread::mean(rows.iter().zip(&by_index.local))?,
     };
-    let by_kmeans = server::ffcm(&rows, &start, m, EPSILON, LOCAL, (Average::Kmeans, 1000), seed)?.centres;
+    let by_kmeans = server(Average::Kmeans, 1000)?.centres;
     let of_plain = [
         score(&together, Spread::new(&all, &together)?)?,
         score(&by_index.centres, locally)?,
@@ -241,7 +247,7 @@ fn one(case: &Case, seed: u64) -> Result<Draw, ExperimentError> {
     for ((recipe, of_plain), centres) in recipes.iter().zip(of_plain).zip([together, by_index.centres, by_kmeans]) {
         let hidden = masked_if_enough(recipe, &domain, &sites)?.centres;
         if sites.len() >= FEWEST_SITES && seed <= COMPARED {
-            let off = difference(&hidden, &plain(recipe, &domain, &sites, None)?.centres);
+            let off = difference(&hidden, &plain(recipe, &domain, &sites)?.centres);
             exact = Some(exact.map_or(off, |most| most.max(off)));
         }
         let masked = score(&hidden, spread(&hidden)?)?;

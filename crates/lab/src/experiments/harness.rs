@@ -1,7 +1,7 @@
 //! What the experiments share: runs over plain and masked sums, draws side by side, starts.
 
 use rayon::prelude::*;
-use veilsum_cluster::method::{Candidates, Choice, Clusters, Pick, Seeding, Stop};
+use veilsum_cluster::method::{Candidates, Clusters, Seeding, Stop};
 use veilsum_cluster::query::LocalSteps;
 use veilsum_cluster::random::Stream;
 use veilsum_cluster::sampling::Sampling;
@@ -17,17 +17,8 @@ pub(super) const NO_RULE: &str =
     "no site has a policy or a release rule: the papers' few sites, few rows and many runs would not pass a strict one";
 
 /// A run over plainly added sums.
-pub(super) fn plain(
-    recipe: &Recipe,
-    domain: &Domain,
-    sites: &[Prepared],
-    sampling: Option<Sampling>,
-) -> Result<Outcome, ExperimentError> {
-    let mut run = recipe.run(domain, sites.len() as u32)?;
-    Ok(match sampling {
-        Some(sampling) => pooled::sampled(&mut run, sites, sampling)?,
-        None => pooled::plain_federated(&mut run, sites)?,
-    })
+pub(super) fn plain(recipe: &Recipe, domain: &Domain, sites: &[Prepared]) -> Result<Outcome, ExperimentError> {
+    Ok(pooled::plain_federated(&mut recipe.run(domain, sites.len() as u32)?, sites)?)
 }
 
 /// A run through the whole masked protocol, in virtual time.
@@ -48,7 +39,7 @@ pub(super) fn masked_if_enough(
     sites: &[Prepared],
 ) -> Result<Outcome, ExperimentError> {
     match sites.len() {
-        ..FEWEST_SITES => plain(recipe, domain, sites, None),
+        ..FEWEST_SITES => plain(recipe, domain, sites),
         _ => masked(recipe, domain, sites, None),
     }
 }
@@ -78,8 +69,7 @@ pub(super) fn methods(m: f64, epsilon: f64, max_rounds: u32) -> [Algorithm; 3] {
 
 /// The framework paper's choice of K, by the smallest fuzzy Davies-Bouldin index.
 pub(super) fn sweep(algorithm: &Algorithm, clusters: Clusters, seeding: Seeding) -> Recipe {
-    let choice = Choice { by: Pick::FuzzyDaviesBouldin, elbow: false };
-    Recipe { clusters, choice, stop: Stop::Sum, ..Recipe::plain(algorithm.clone(), clusters.min, seeding) }
+    Recipe { clusters, stop: Stop::Sum, ..Recipe::plain(algorithm.clone(), clusters.min, seeding) }
 }
 
 /// That index at a place of the curve.
@@ -100,7 +90,7 @@ pub(super) fn labels(rows: &Rows, centres: &Centres) -> Result<Vec<usize>, Exper
 
 /// Largest absolute difference of coordinates.
 pub(super) fn difference(a: &Centres, b: &Centres) -> f64 {
-    if a.as_array().dim() != b.as_array().dim() {
+    if a.shape() != b.shape() {
         return f64::INFINITY;
     }
     a.as_slice().iter().zip(b.as_slice()).map(|(a, b)| (a - b).abs()).fold(0.0, f64::max)

@@ -5,14 +5,14 @@ const N: usize = 624;
 const M: usize = 397;
 
 /// `numpy.random.RandomState(seed)`.
-pub struct RandomState {
+pub(super) struct RandomState {
     state: [u32; N],
     next: usize,
 }
 
 impl RandomState {
     /// From its seed.
-    pub fn new(seed: u32) -> Self {
+    pub(super) fn new(seed: u32) -> Self {
         let mut state = [0; N];
         state[0] = seed;
         for i in 1..N {
@@ -40,13 +40,13 @@ impl RandomState {
     }
 
     /// One number of `rand()`: uniform in [0, 1), 53 bits.
-    pub fn unit(&mut self) -> f64 {
+    pub(super) fn unit(&mut self) -> f64 {
         let (high, low) = (f64::from(self.word() >> 5), f64::from(self.word() >> 6));
         (high * 67_108_864.0 + low) / 9_007_199_254_740_992.0
     }
 
     /// `permutation(n)`.
-    pub fn permutation(&mut self, n: usize) -> Vec<usize> {
+    pub(super) fn permutation(&mut self, n: usize) -> Vec<usize> {
         let mut order: Vec<usize> = (0..n).collect();
         for i in (1..n).rev() {
             // Uniform in 0..=i: bits below the next power of two, until one fits.

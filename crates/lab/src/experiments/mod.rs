@@ -13,7 +13,7 @@ mod ffcm;
 mod fkm;
 mod g2;
 mod harness;
-pub mod legacy;
+mod legacy;
 mod motivational;
 pub mod noisy_defaults;
 pub mod papers;

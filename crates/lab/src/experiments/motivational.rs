@@ -115,24 +115,24 @@ fn one(seed: u64) -> Result<Draw, ExperimentError> {
     let [fcm, _, fedfcm] = methods(2.0, EPSILON, 100);
     let [_, avg1, _] = methods(2.0, EPSILON, 60);
     let together = masked(&sweep(&fedfcm, K, from_totals(seed)), &domain, &sites, None)?;
-    let pooled = plain(&sweep(&fcm, K, from_totals(seed)), &domain, &whole, None)?;
+    let pooled = plain(&sweep(&fcm, K, from_totals(seed)), &domain, &whole)?;
     let averaging = sweep(&avg1, K, Seeding::Uniform { seed });
     let averaged = masked(&averaging, &domain, &sites, None)?;
-    let averaged_plainly = plain(&averaging, &domain, &sites, None)?;
+    let averaged_plainly = plain(&averaging, &domain, &sites)?;
     let two = masked(&sweep(&avg1, Clusters::exactly(2), Seeding::Uniform { seed }), &domain, &sites, None)?;
     let at_sites = sites.iter().map(|site| index_of(site, &two.centres)).collect::<Result<Vec<_>, _>>()?;
     let alone = sites
         .iter()
         .map(|site| {
             let recipe = Recipe { restarts: 5, ..sweep(&fcm, LOCAL_K, Seeding::Uniform { seed }) };
-            plain(&recipe, &domain, std::slice::from_ref(site), None)
+            plain(&recipe, &domain, std::slice::from_ref(site))
         })
         .collect::<Result<Vec<_>, _>>()?;
     let others = |algorithm: &Algorithm, sites: &[Prepared]| -> Result<Vec<(u32, f64)>, ExperimentError> {
         let mut found = Vec::new();
         for start in 0..OTHERS {
             let seeding = Seeding::Uniform { seed: OTHERS * seed + start };
-            let curve = plain(&sweep(algorithm, Clusters { min: 6, ..K }, seeding), &domain, sites, None)?.curve;
+            let curve = plain(&sweep(algorithm, Clusters { min: 6, ..K }, seeding), &domain, sites)?.curve;
             let usable = curve.iter().filter(|point| !point.collapsed);
             found.extend(usable.filter_map(|point| Some((point.k, point.indices.fuzzy_davies_bouldin?))));
         }

@@ -82,7 +82,7 @@ fn best(set: &Set, hard: bool) -> Result<f64, ExperimentError> {
         let (epsilon, validity) = if hard { (0.0, Validity::everything()) } else { (1e-5, Validity::basic()) };
         let recipe = Recipe { validity, ..Recipe::plain(algorithm(hard, epsilon, 300), set.k, seeding) };
         // A start whose clusters run empty is no best one.
-        Ok(plain(&recipe, &set.domain, &whole, None).map_or(f64::INFINITY, |outcome| outcome.objective))
+        Ok(plain(&recipe, &set.domain, &whole).map_or(f64::INFINITY, |outcome| outcome.objective))
     })?;
     Ok(found.into_iter().fold(f64::INFINITY, f64::min))
 }

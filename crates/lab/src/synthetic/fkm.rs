@@ -71,23 +71,7 @@ fn part(whole: &Site, members: &[usize]) -> Site {
 
 #[cfg(test)]
 mod tests {
-    use super::super::moments;
     use super::*;
-
-    #[test]
-    fn the_grid_has_its_clusters() {
-        for beta in [0.1, 1.0, 10.0] {
-            let example = grid(200, 1.3, beta, 1);
-            assert_eq!((example.sites.len(), example.pooled().len()), (5, 3200));
-            for label in 0..16 {
-                let (n, mean, sd) = moments(&example, label);
-                assert_eq!(n, 200);
-                for j in 0..2 {
-                    assert!((mean[j] - example.truth.row(label)[j]).abs() < 0.5 && (sd[j] - 1.3).abs() < 0.35);
-                }
-            }
-        }
-    }
 
     #[test]
     fn seeds_are_pinned() {

@@ -158,7 +158,9 @@ fn played(recipe: &Recipe, domain: &Domain, excess: f64, most: usize) -> Result<
     for _ in 0..layouts {
         let (truth, cloud) = shape.layout(domain, k, noise.expected_rows as f64, &mut stream)?;
         let first = |mechanism: &Mechanism<'_>, noise: Option<&mut Stream>| match (&start, &recipe.seeding) {
-            (None, Seeding::Candidates(params)) => mechanism.first_centres(&cloud, params, k, noise),
+            (None, Seeding::Candidates(params)) => {
+                mechanism.candidates(&cloud, params, noise)?.start(k, params.seed, params.tries)
+            }
             (start, _) => start.clone().ok_or(Error::NoCentresYet),
         };
         let begin = first(&mechanism, Some(&mut stream))?;

@@ -29,12 +29,10 @@ use rayon::prelude::*;
 
 use super::super::recipe::{REFERENCE_ROWS, REFERENCES};
 use super::Run;
-use crate::method::{
-    Choice, Clusters, CurvePoint, Method, Pick, Recipe, Scale, SeedPoints, Seeding, Step, Validity, mechanism,
-};
+use crate::method::{Choice, Clusters, CurvePoint, Pick, Recipe, Scale, SeedPoints, Seeding, Validity, mechanism};
 use crate::offline::kmeans::drawn;
 use crate::random::Stream;
-use crate::{Domain, Error, OutOfBox, Prepared, Rows, Totals, Transform, answer};
+use crate::{Batch, Domain, Error, OutOfBox, Prepared, Rows, Totals, Transform, answer};
 
 const LABEL: &[u8; 24] = b"veilsum gap reference v1";
 /// Rows of a reference under noise at most.
@@ -210,7 +208,11 @@ fn references(
     let seed = seed_of(&recipe)?;
     let one = |reference: u64| {
         let rows = without_clusters(public, transform, seed.wrapping_add(reference), rows)?;
-        curve_over(&mut recipe.run(rows.domain(), 1)?, &rows)
+        let totals = |_, batch: &Batch| {
+            let values = answer(batch, &rows).map_err(Error::implausible)?.values;
+            Ok(Totals { values, rows: Some(rows.len() as u64) })
+        };
+        Ok(recipe.run(rows.domain(), 1)?.through(totals)?.curve)
     };
     (0..REFERENCES).into_par_iter().map(one).collect()
 }
@@ -247,19 +249,6 @@ fn without_clusters(
     rows.transformed(transform)
 }
 
-/// The whole conversation on rows at hand.
-fn curve_over(run: &mut Run, rows: &Prepared) -> Result<Vec<CurvePoint>, Error> {
-    let mut step = run.next(None)?;
-    loop {
-        let batch = match step {
-            Step::Done(outcome) => return Ok(outcome.curve),
-            Step::Ask(batch) => batch,
-        };
-        let values = answer(&batch, rows).map_err(Error::implausible)?.values;
-        step = run.next(Some(&Totals { values, rows: Some(rows.len() as u64) }))?;
-    }
-}
-
 /// The mean, and `sd sqrt(1 + 1/B)` with the deviation of B numbers around it.
 fn mean_and_error(logs: &[f64]) -> (f64, f64) {
     let b = logs.len() as f64;
@@ -273,40 +262,8 @@ mod tests {
     use super::*;
     use crate::Scaling;
 
-    fn drawn(public: &Domain, transform: Option<&Transform>) -> Rows {
-        let drawn = without_clusters(public, transform, 5, 2_000).unwrap();
-        assert_eq!(
-            (drawn.len(), drawn.domain()),
-            (2_000, &transform.map_or_else(|| public.clone(), |of| of.domain(public).unwrap()))
-        );
-        drawn.packed().to_rows()
-    }
-
     fn mean(rows: &Rows, of: impl Fn(&[f64]) -> f64) -> f64 {
         rows.iter().map(of).sum::<f64>() / rows.len() as f64
-    }
-
-    #[test]
-    fn references_fill_the_box_of_numbers() {
-        let rows = drawn(&Domain::new(vec![-3.0, 10.0], vec![5.0, 30.0], Scaling::Box).unwrap(), None);
-        for column in 0..2 {
-            assert!((mean(&rows, |row| row[column]) - 0.5).abs() < 0.03);
-            assert!((mean(&rows, |row| (row[column] - 0.5).powi(2)) - 1.0 / 12.0).abs() < 0.01);
-        }
-    }
-
-    #[test]
-    fn references_have_one_category_of_each_column() {
-        let ones = [vec![0.5; 2], vec![0.5; 4]];
-        let public = Domain::mixed(vec![0.0], vec![10.0], Scaling::Box, &ones).unwrap();
-        let standardised = Transform { shift: vec![0.5, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0], ..Transform::identity(&public) };
-        for transform in [None, Some(&standardised)] {
-            let rows = drawn(&public, transform);
-            assert!(rows.iter().all(|row| (row[1] + row[2], row[3..].iter().sum::<f64>()) == (0.5, 0.5)));
-            let often: Vec<f64> = (1..7).map(|at| mean(&rows, |row| row[at] / 0.5)).collect();
-            assert!(often[..2].iter().all(|share| (share - 0.5).abs() < 0.05), "{often:?}");
-            assert!(often[2..].iter().all(|share| (share - 0.25).abs() < 0.05), "{often:?}");
-        }
     }
 
     /// Under noise they lie as the candidates do, and have one category of each column, in standardised units, too.
