@@ -2,7 +2,7 @@
 
 use veilsum_cluster::{
     Batch, Centres, Domain, Per, Prepared, Query, Rows, Scaling, Transform, answer,
-    query::{FeatureParams, Features, LocalFuzzy, LocalMeans, LocalSteps, Margins, Moments, Pull, Validation},
+    query::{FeatureParams, Features, LocalFuzzy, LocalMeans, LocalSteps, Margins, Moments, Pull, Shifts, Validation},
     random::Stream,
 };
 use veilsum_testkit::data::prepare;
@@ -50,6 +50,8 @@ fn queries(centres: &Centres, around: Vec<f64>, stream: &mut Stream) -> Vec<Quer
         Moments { around: None }.into(),
         Moments { around: Some(around) }.into(),
         Margins { bins: 7 }.into(),
+        Shifts { centres: centres.clone(), m: Some(m), middle: false, clip: 0.01, round: 0 }.into(),
+        Shifts { centres: centres.clone(), m: None, middle: true, clip: 0.01, round: 0 }.into(),
     ]
 }
 

@@ -177,8 +177,8 @@ impl Levels {
         self.level(1.0, self.count)
     }
 
-    /// Every block of a query over this box, in its order; nothing if no sensitivity is proved for it. The blocks of a question that says
-    /// no shares of its own share its budget equally.
+    /// Every block of a query over this box, in its order; nothing if no sensitivity is proved for it. Blocks share the budget of a
+    /// question equally, but for sums around points.
     pub fn of(&self, query: &Query, domain: &Domain) -> Option<Vec<Level>> {
         // Candidates for first centres are more than there are clusters.
         let seeds = query.points().first().is_some_and(|points| points.k() > self.most_clusters as usize);
