@@ -1,4 +1,4 @@
-//! Levenberg-Marquardt with an analytic Jacobian, on the few unknowns that an attack solves for (Marquardt 1963).
+//! Levenberg-Marquardt on the few unknowns that an attack solves for (Marquardt 1963).
 
 /// A system of equations `residuals(x) = 0` with its derivatives.
 pub trait System {

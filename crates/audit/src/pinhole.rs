@@ -7,7 +7,7 @@
 
 use std::sync::Arc;
 
-use anyhow::{Context as _, Result, anyhow, ensure};
+use anyhow::{Context as _, Result, ensure};
 use veilsum_cluster::{Batch, Centres, Query, pooled, random::Stream};
 use veilsum_node::{
     question::{Question, Terms, contribute},
@@ -91,17 +91,16 @@ pub fn run_against(seed: u64, quick: bool, real: bool) -> Result<Found> {
     let rows = prepared(&scene)?;
 
     // The copy has seen the first total, by which everybody knows where the next centres are.
-    let failed = |f: veilsum_node::error::Failure| anyhow!("{}", f.message);
     let kit = Kit::new(sites, |terms| terms.max_rows = 64);
-    let form = scene.work.form(sites, kit.terms.max_rows).map_err(|e| anyhow!("{e}"))?;
-    let mut copy = Replay::new(kit.roster.clone(), kit.terms.clone(), Arc::new(scene.work.clone())).map_err(failed)?;
+    let form = scene.work.form(sites, kit.terms.max_rows)?;
+    let mut copy = Replay::new(kit.roster.clone(), kit.terms.clone(), Arc::new(scene.work.clone()))?;
     let first = copy.asks().context("a method without questions")?.clone();
     let mut total = vec![0u64; first.layout(&scene.work.domain()?, &form)?.words()];
     for rows in &rows {
         let words = contribute(&first, rows, &Terms::everybody(form))?;
         total.iter_mut().zip(words).for_each(|(t, w)| *t = t.wrapping_add(w));
     }
-    copy.take(&total, &(0..sites as u16).collect::<Vec<_>>()).map_err(failed)?;
+    copy.take(&total, &(0..sites as u16).collect::<Vec<_>>())?;
     let own = copy.asks().context("a method of one question")?;
     ensure!(copy.ask(own).is_ok(), "a copy that refuses the method's own question");
 
@@ -119,22 +118,16 @@ pub fn run_against(seed: u64, quick: bool, real: bool) -> Result<Found> {
     }
     let said: Vec<bool> = open.iter().map(|count| *count > 0.5).collect();
     let off = open.iter().zip(&present).map(|(f, p)| (f - f64::from(u8::from(*p))).abs()).fold(0.0, f64::max);
+    let (open, closed) = (advantage(&said, &present), advantage(&closed, &present));
+    let (n, rows) = (present.len(), scene.rows());
     Ok(Found::new(
         vec![
-            Measure::new(
-                "membership advantage",
-                advantage(&said, &present),
-                Limit::AtLeast(1.0),
-                advantage(&closed, &present),
-                Limit::AtMost(0.06),
-            ),
+            Measure::new("membership advantage", open, Limit::AtLeast(1.0), closed, Limit::AtMost(0.06)),
             Measure::rates("probes that a site answers", answered, refused, 0.0),
         ],
         vec![
             format!(
-                "control: {} candidates in {questions} questions over {} rows; counts are off by at most {off:.4}",
-                present.len(),
-                scene.rows()
+                "control: {n} candidates in {questions} questions over {rows} rows; counts are off by at most {off:.4}"
             ),
             format!("what a site says: {}", why.as_deref().unwrap_or("nothing")),
         ],

@@ -93,7 +93,7 @@ fn centres(question: &Question) -> Result<Vec<Vec<f64>>> {
 /// One run that is steered to `at`: the count there, and how far from `at` the method's next centres lie.
 fn steered(scene: &Scene, form: SumBounds, at: &[f64], seed: u64) -> Result<(f64, f64)> {
     let mut masked = Masked::new(scene, form, seed)?;
-    let mut conversation = MethodSession::of(&scene.work, form).map_err(|f| anyhow!("{}", f.message))?;
+    let mut conversation = MethodSession::of(&scene.work, form)?;
     let mut last: Option<Vec<f64>> = None;
     for number in 0..=REST {
         let (question, layout) = turn(&conversation)?;
@@ -137,7 +137,7 @@ fn everybody() -> Vec<u16> {
 /// of the centres with which a method without checks would go on.
 fn poisoned(scene: &Scene, form: SumBounds, seed: u64, lie: u64, words: usize) -> Result<(bool, f64)> {
     let mut masked = Masked::new(scene, form, seed)?;
-    let mut conversation = MethodSession::of(&scene.work, form).map_err(|f| anyhow!("{}", f.message))?;
+    let mut conversation = MethodSession::of(&scene.work, form)?;
     let (question, layout) = turn(&conversation)?;
     let honest = read_as_plain(&layout, &masked.total(&question, layout.words(), Vec::new())?);
     let mut masked = Masked::new(scene, form, seed)?;

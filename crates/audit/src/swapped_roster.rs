@@ -91,14 +91,10 @@ fn run(&Context { seed, .. }: &Context) -> Result<Found> {
     let found = Rate { hit: u64::from(matches!(EXACT, crate::finding::Limit::AtMost(most) if error <= most)), of: 1 };
 
     let (taken, rules) = pinned(&agreed, &offered, &victim)?;
+    let with_memory = Rate { hit: found.hit * u64::from(taken.hit > 0), of: 1 };
     Ok(Found::new(
         vec![
-            Measure::rates(
-                "victims' sums, exactly",
-                found,
-                Rate { hit: found.hit * u64::from(taken.hit > 0), of: 1 },
-                0.0,
-            ),
+            Measure::rates("victims' sums, exactly", found, with_memory, 0.0),
             Measure::rates("other rosters that the client takes", Rate { hit: taken.of, of: taken.of }, taken, 0.0),
         ],
         vec![format!(

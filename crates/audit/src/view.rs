@@ -13,18 +13,10 @@ use veilsum_node::{
     loopback::{self, LoopbackConfig, View},
     question::{Layout, Question, Terms, contribute},
 };
-use veilsum_proto::{
-    fixed,
-    message::{HEADER, Kind, kind_of},
-    roster::PartyId,
-};
-use veilsum_testkit::in_process::config;
+use veilsum_proto::{fixed, message::Kind, roster::PartyId, suite::Hash};
+use veilsum_testkit::{in_process::config, wire::parts};
 
 use crate::scene::Scene;
-
-const CONTEXT: usize = 32;
-const SIGNATURE: usize = 64;
-const COMMITMENT: usize = veilsum_proto::message::COMMITMENT;
 
 /// The words of one round by site.
 pub type BySite = BTreeMap<u16, Vec<u64>>;
@@ -140,33 +132,25 @@ pub fn prepared(scene: &Scene) -> Result<Vec<Prepared>> {
 /// The masked words of every round (in order of arrival) by site, out of recorded frames.
 ///
 /// # Errors
-/// Where a frame is too short or a site sent two different vectors in one round.
+/// Where a site sent two different vectors in one round.
 pub fn masked_inputs(view: &View) -> Result<Vec<BySite>> {
     let frames = view.lock().map_err(|_| anyhow::anyhow!("the recording was abandoned"))?;
-    let mut rounds: Vec<([u8; CONTEXT], BySite)> = Vec::new();
+    let mut rounds: Vec<(Hash, BySite)> = Vec::new();
     for (from, frame) in frames.iter() {
         let PartyId::Site(site) = *from else { continue };
-        if kind_of(frame) != Some(Kind::MaskedInput) {
+        let sent = parts(frame);
+        if sent.kind != Kind::MaskedInput {
             continue;
         }
-        let (context, words) = take_apart(frame).context("a masked input that is too short")?;
-        let at = rounds.iter().position(|(c, _)| *c == context).unwrap_or_else(|| {
-            rounds.push((context, BySite::new()));
+        let at = rounds.iter().position(|(c, _)| *c == sent.context).unwrap_or_else(|| {
+            rounds.push((sent.context, BySite::new()));
             rounds.len() - 1
         });
-        if let Some(before) = rounds[at].1.insert(site, words.clone()) {
-            ensure!(before == words, "site {site} answered one question with two vectors");
+        if let Some(before) = rounds[at].1.insert(site, sent.words()) {
+            ensure!(before == sent.words(), "site {site} answered one question with two vectors");
         }
     }
     Ok(rounds.into_iter().map(|(_, by_site)| by_site).collect())
-}
-
-fn take_apart(frame: &[u8]) -> Option<([u8; CONTEXT], Vec<u64>)> {
-    let (context, rest) = frame.get(HEADER..)?.split_first_chunk::<CONTEXT>()?;
-    // The commitment of a masked input comes before its words and says nothing beyond them.
-    let words = rest.get(COMMITMENT..rest.len().checked_sub(SIGNATURE)?)?;
-    let (words, left) = words.as_chunks::<8>();
-    left.is_empty().then(|| (*context, words.iter().map(|w| u64::from_le_bytes(*w)).collect()))
 }
 
 /// Reads words as if they were not masked, by the public fixed point, and without the checks of an honest coordinator.
@@ -187,18 +171,12 @@ mod tests {
 
     use super::*;
 
+    /// Header, context, commitment, words and signature of a masked input.
     fn frame(context: u8, words: &[u64]) -> Vec<u8> {
-        let body = [
-            vec![context; CONTEXT],
-            vec![9; COMMITMENT],
-            words.iter().flat_map(|w| w.to_le_bytes()).collect(),
-            vec![7; SIGNATURE],
-        ]
-        .concat();
-        let kind = Kind::MaskedInput as u16;
-        let version = veilsum_proto::suite::VERSION;
-        [version.to_le_bytes().to_vec(), kind.to_le_bytes().to_vec(), (body.len() as u32).to_le_bytes().to_vec(), body]
-            .concat()
+        let words: Vec<u8> = words.iter().flat_map(|w| w.to_le_bytes()).collect();
+        let [version, kind] = [veilsum_proto::suite::VERSION, Kind::MaskedInput as u16].map(u16::to_le_bytes);
+        let length = (words.len() as u32 + 128).to_le_bytes();
+        [&version[..], &kind, &length, &[context; 32], &[9; 32], &words, &[7; 64]].concat()
     }
 
     #[test]
@@ -212,14 +190,5 @@ mod tests {
         assert_eq!(rounds, vec![by_site([&[1, 2], &[3, 4]]), by_site([&[5], &[6]])]);
         view.lock().unwrap().push(from(1, 8, &[7]));
         assert!(masked_inputs(&view).is_err(), "two answers to one question");
-    }
-
-    #[test]
-    fn too_short_frames_are_not_taken_apart() {
-        let whole = frame(1, &[1]);
-        assert!(take_apart(&whole).is_some());
-        for n in [0, 7, 39, 60, 103, whole.len() - 1] {
-            assert!(take_apart(&whole[..n]).is_none(), "{n}");
-        }
     }
 }

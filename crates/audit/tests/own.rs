@@ -2,8 +2,8 @@
 
 use std::process::Command;
 
-use veilsum_audit::own::{self, Answer, Knows, Scene, Site};
-use veilsum_cluster::{Centres, method::Seeding, privacy::Noise, random::Stream};
+use veilsum_audit::own::{self, Scene, Site};
+use veilsum_cluster::{privacy::Noise, random::Stream};
 use veilsum_node::{
     documents::{self, RowsFrom},
     loopback::{fresh, roster_of},
@@ -11,39 +11,7 @@ use veilsum_node::{
 };
 use veilsum_proto::plan::Terms;
 
-use crate::made::{LABEL, SEED, answer, audited, fcm, kmeans, plan, plan_of, sites, terms_of, units};
-
-/// Exact plans over rows in two clumps and one far away: with first centres that single it out, and with any.
-#[test]
-fn exact_plans_that_give_a_row_away_are_found_out() {
-    println!("seed {SEED}");
-    use Knows::{AllOthers, NoRow};
-    let lone = [vec![0.05, 0.05], vec![0.15, 0.15], vec![0.6, 0.6]];
-    for (algorithm, start, succeed) in [
-        (
-            fcm(1.5, 12),
-            true,
-            &[
-                ("published record", None),
-                ("presence", Some(NoRow)),
-                ("presence", Some(AllOthers)),
-                ("value", Some(AllOthers)),
-            ][..],
-        ),
-        (fcm(2.0, 12), false, &[("chosen start", Some(NoRow))]),
-        (kmeans(12), true, &[("few in a cell", None)]),
-    ] {
-        let mut work = plan(algorithm, 3, None);
-        if start {
-            work.recipe.seeding = Seeding::Given { centres: Centres::from_rows(&lone).unwrap() };
-        }
-        let found = audited(work, sites(60, SEED));
-        assert!(found.at_risk && found.headline().contains("Rows are at risk"));
-        for (attack, knows) in succeed {
-            assert_eq!(answer(&found, attack, *knows), Answer::Yes, "{attack}");
-        }
-    }
-}
+use crate::made::{LABEL, SEED, audited, fcm, plan, plan_of, sites, terms_of, units};
 
 /// The command's way: a roster, a plan and rows as files.
 #[test]

@@ -221,30 +221,23 @@ fn exact(set: &Set) {
     println!("exact: {} plans, rows come out by themselves in {out}, {at_risk} at risk", plans());
 }
 
-#[test]
-fn made_up_rows_with_noise() {
-    with_noise(&made_up());
+/// Random plans over these rows, with noise and exactly.
+fn plans_over(set: &Set) {
+    with_noise(set);
+    exact(set);
 }
 
 #[test]
-fn made_up_rows_exactly() {
-    exact(&made_up());
+fn plans_over_made_up_rows() {
+    plans_over(&made_up());
 }
 
-veilsum_testkit::with_data!(bank_with_noise, bank_exactly, digits_with_noise, digits_exactly);
+veilsum_testkit::with_data!(plans_over_bank, plans_over_digits);
 
-fn bank_with_noise() {
-    with_noise(&bank());
+fn plans_over_bank() {
+    plans_over(&bank());
 }
 
-fn bank_exactly() {
-    exact(&bank());
-}
-
-fn digits_with_noise() {
-    with_noise(&digits());
-}
-
-fn digits_exactly() {
-    exact(&digits());
+fn plans_over_digits() {
+    plans_over(&digits());
 }

@@ -96,11 +96,9 @@ fn membership(
         let over = scene.rho().is_some_and(|rho| most * most / 2.0 > times * plans * rho * BEYOND);
         let line = scene.targets.get(worst).map_or(0, |at| at + 1);
         let answer = Answer::of(over, sure > 0);
-        let gets = format!(
-            "is right about row {line} with an area under the curve of {}; sure of {sure} of {} rows",
-            short(area(most)),
-            areas.len()
-        );
+        let (best, rows) = (short(area(most)), areas.len());
+        let gets =
+            format!("is right about row {line} with an area under the curve of {best}; sure of {sure} of {rows} rows");
         Tried::new((attack, tries), Some(*knows), [gets, "0.5".into()], answer, 2.0 * area(most) - 1.0)
     };
     of.iter().map(line).collect()

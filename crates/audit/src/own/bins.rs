@@ -49,13 +49,8 @@ pub(super) fn between(scene: &Scene, first: &Told, second: Option<&Told>) -> Vec
             let [(from, before), (to, after)] = [pair[0], pair[1]];
             let width = (to - from) / (end - start);
             if (after - before - 1.0).abs() < 0.5 && to > from && narrow.as_ref().is_none_or(|best| width < best.0) {
-                let what = format!(
-                    "{}: one row is alone between {} and {}",
-                    column.name,
-                    short(original(from)),
-                    short(original(to))
-                );
-                narrow = Some((width, what));
+                let [from, to] = [from, to].map(|edge| short(original(edge)));
+                narrow = Some((width, format!("{}: one row is alone between {from} and {to}", column.name)));
             }
         }
     }

@@ -2,9 +2,8 @@
 
 use std::ops::Range;
 
-use veilsum_cluster::random::Stream;
+use veilsum_cluster::{distance::euclidean, random::Stream};
 
-use super::likelihood::apart;
 use crate::finding::short;
 
 /// A column as the plan's header has it.
@@ -85,7 +84,7 @@ pub(super) fn guessed(
     let far: Vec<f64> = (0..n).map(|v| between(v, 0)).collect();
     let farthest = far.iter().copied().fold(0.0, f64::max);
     // The likelihood of guess v is -far^2 / 2 + far z_v: z is normal, correlated as the differences from the truth are.
-    let lengths: Vec<f64> = left.iter().map(|x| apart(x, &left[0])).collect();
+    let lengths: Vec<f64> = left.iter().map(|x| euclidean(x, &left[0])).collect();
     let roots = correlated(left, &lengths);
     let mut errors = Vec::with_capacity(draws);
     for _ in 0..draws {
@@ -151,7 +150,7 @@ mod tests {
         let guesses: Vec<Vec<f64>> = [50.0, 10.0, 20.0, 30.0, 90.0].iter().map(|x| vec![*x]).collect();
         let left: Vec<Vec<f64>> = guesses.iter().map(|x| vec![x[0] * spread, 1.0]).collect();
         let mut stream = Stream::new(1, LABEL);
-        let between = |a: usize, b: usize| apart(&left[a], &left[b]);
+        let between = |a: usize, b: usize| euclidean(&left[a], &left[b]);
         guessed(&number(), &guesses, &left, between, 400, &mut stream)
     }
 
@@ -176,7 +175,7 @@ mod tests {
                 let mut guesses: Vec<Vec<f64>> = values.iter().map(|x| vec![*x]).collect();
                 guesses.swap(0, truth);
                 let left: Vec<Vec<f64>> = guesses.iter().map(|x| vec![x[0] * spread, 1.0]).collect();
-                let between = |a: usize, b: usize| apart(&left[a], &left[b]);
+                let between = |a: usize, b: usize| euclidean(&left[a], &left[b]);
                 guessed(&number(), &guesses, &left, between, 2_000, &mut stream)
             };
             let found: Vec<Guessed> = (0..values.len()).map(of).collect();

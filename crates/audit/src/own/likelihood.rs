@@ -183,11 +183,6 @@ fn rotate(vectors: &mut [Vec<f64>], least: f64) {
     }
 }
 
-/// How far apart two guesses are, in deviations.
-pub(super) fn apart(a: &[f64], b: &[f64]) -> f64 {
-    a.iter().zip(b).map(|(a, b)| (a - b) * (a - b)).sum::<f64>().sqrt()
-}
-
 /// The area under the curve of the best test for guesses that are so many deviations apart.
 pub(super) fn area(apart: f64) -> f64 {
     // A Gaussian of rho moves a mean by sqrt(2 rho) deviations.

@@ -1,5 +1,7 @@
 //! What an organisation reads of the audit of its plan.
 
+use std::io::{Result, Write};
+
 use super::{
     Audited,
     knows::Knows,
@@ -65,52 +67,31 @@ impl Audited {
         advice
     }
 
-    /// What was tried, by attack.
-    fn applicable(&self) -> impl Iterator<Item = Vec<&Tried>> {
-        let tried: Vec<&Tried> = self.tried.iter().filter(|tried| tried.answer != Answer::NotApplicable).collect();
-        let by_attack = tried.chunk_by(|a, b| a.attack == b.attack).map(<[&Tried]>::to_vec);
-        by_attack.collect::<Vec<_>>().into_iter()
-    }
-
-    /// What could not be tried, and why.
-    fn others(&self) -> impl Iterator<Item = String> {
-        let not = self.tried.iter().filter(|tried| tried.answer == Answer::NotApplicable);
-        not.map(|tried| format!("{}: {}", tried.attack, tried.gets))
-    }
-
     /// The screen, 80 columns.
-    pub fn print(&self, out: &mut impl std::io::Write) -> std::io::Result<()> {
-        for line in wrapped(&self.headline(), 80).into_iter().chain(wrapped(&self.about(), 80)) {
-            writeln!(out, "{line}")?;
-        }
-        for lines in self.applicable() {
+    pub fn print(&self, out: &mut impl Write) -> Result<()> {
+        say(out, "", &self.headline())?;
+        say(out, "", &self.about())?;
+        let (tried, not): (Vec<&Tried>, Vec<&Tried>) = self.tried.iter().partition(|tried| tried.advantage.is_some());
+        for lines in tried.chunk_by(|a, b| a.attack == b.attack) {
             writeln!(out, "\n{}", lines[0].attack)?;
-            wrapped(&sentence(lines[0].tries), 78).iter().try_for_each(|line| writeln!(out, "  {line}"))?;
+            say(out, "  ", &sentence(lines[0].tries))?;
             for tried in lines {
-                writeln!(
-                    out,
-                    "  {:<6}  {}",
-                    tried.answer.word(),
-                    tried.knows.map_or("reads the result", Knows::words)
-                )?;
-                let gets = format!("{}; blind guessing: {}; advantage {}", tried.gets, tried.blind, better(tried));
-                wrapped(&gets, 70).iter().try_for_each(|line| writeln!(out, "  {:<6}  {line}", ""))?;
+                let knows = tried.knows.map_or("reads the result", Knows::words);
+                writeln!(out, "  {:<6}  {knows}", tried.answer.word())?;
+                let better = tried.advantage.map_or_else(String::new, |found| found.words());
+                let gets = format!("{}; blind guessing: {}; advantage {better}", tried.gets, tried.blind);
+                say(out, "          ", &gets)?;
             }
         }
-        if self.others().next().is_some() {
+        if !not.is_empty() {
             writeln!(out, "\nnot applicable")?;
         }
-        self.others().flat_map(|line| wrapped(&line, 78)).try_for_each(|line| writeln!(out, "  {line}"))?;
-        writeln!(out)?;
-        for line in self.advice().iter().flat_map(|line| wrapped(line, 80)) {
-            writeln!(out, "{line}")?;
+        for tried in not {
+            say(out, "  ", &format!("{}: {}", tried.attack, tried.gets))?;
         }
-        Ok(())
+        writeln!(out)?;
+        self.advice().into_iter().try_for_each(|advice| say(out, "", advice))
     }
-}
-
-fn better(tried: &Tried) -> String {
-    tried.advantage.map_or_else(String::new, |found| found.words())
 }
 
 fn sentence(words: &str) -> String {
@@ -118,18 +99,16 @@ fn sentence(words: &str) -> String {
     letters.next().map_or_else(String::new, |first| format!("{}{}.", first.to_uppercase(), letters.as_str()))
 }
 
-fn wrapped(text: &str, width: usize) -> Vec<String> {
-    let mut lines = vec![String::new()];
+/// Writes a text in lines of 80 letters at most, each behind `indent`.
+fn say(out: &mut impl Write, indent: &str, text: &str) -> Result<()> {
+    let mut line = String::from(indent);
     for word in text.split_whitespace() {
-        let last =
-            lines.last_mut().filter(|line| line.is_empty() || line.chars().count() + 1 + word.chars().count() <= width);
-        match last {
-            Some(line) => {
-                line.push_str(if line.is_empty() { "" } else { " " });
-                line.push_str(word);
-            }
-            None => lines.push(word.to_owned()),
+        if line.len() > indent.len() && line.chars().count() + 1 + word.chars().count() > 80 {
+            writeln!(out, "{line}")?;
+            line.truncate(indent.len());
         }
+        line.push_str(if line.len() > indent.len() { " " } else { "" });
+        line.push_str(word);
     }
-    lines
+    writeln!(out, "{line}")
 }

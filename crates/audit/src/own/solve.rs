@@ -200,21 +200,16 @@ pub(super) fn records(scene: &Scene, told: &Told, seed: u64) -> Result<Vec<Tried
     });
     let at = best.copied().unwrap_or_default();
     let near = nearest(&at, &guesses);
-    let error = |column: &Column| {
-        let place = column.places.start;
-        format!("{} off by {}", column.name, short((near[place] - own.values[at][place]).abs()))
+    let errors = |column: &Column| (near[column.places.start] - own.values[at][column.places.start]).abs();
+    let named = |errors: &[f64]| {
+        let of = |(column, x): (&Column, &f64)| format!("{} off by {}", column.name, short(*x));
+        let more = (d > SHOWN).then(|| "...".to_owned());
+        columns.iter().zip(errors).take(SHOWN).map(of).chain(more).collect::<Vec<_>>().join(", ")
     };
-    let more = if d > SHOWN { ", ..." } else { "" };
-    let named: Vec<String> = columns.iter().take(SHOWN).map(error).collect();
-    let blindly: Vec<String> = columns
-        .iter()
-        .zip(&blind.1)
-        .take(SHOWN)
-        .map(|(column, x)| format!("{} off by {}", column.name, short(*x)))
-        .collect();
+    let (found_errors, blindly) = (named(&columns.iter().map(errors).collect::<Vec<_>>()), named(&blind.1));
     let share = blind.0 as f64 / (GUESSES * count) as f64;
-    let gets = format!("{found} of {count} rows come out; nearest is row {}: {}{more}", at + 1, named.join(", "));
-    let said = [gets, format!("{} % of rows; {}{more}", short(100.0 * share), blindly.join(", "))];
+    let gets = format!("{found} of {count} rows come out; nearest is row {}: {found_errors}", at + 1);
+    let said = [gets, format!("{} % of rows; {blindly}", short(100.0 * share))];
     let answer = Answer::of(false, found > 0 && tail(found, count, chance) < RARE);
     let more = found as f64 / count as f64 - share;
     Ok(vec![Tried::new(("records", tries), Some(Knows::AllButFew), said, answer, more)])
