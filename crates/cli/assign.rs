@@ -60,10 +60,8 @@ pub(crate) struct AssignArgs {
 
 /// For each row whether it lies outside the model's public box; nothing of a row that cannot be used.
 fn outside(values: &[f64], model: &Model) -> Vec<Option<bool>> {
-    let inside =
-        |row: &[f64]| row.iter().zip(&model.columns).all(|(x, column)| (column.lower..=column.upper).contains(x));
     let rows = values.chunks_exact(model.names().len().max(1));
-    rows.map(|row| (!row[0].is_nan()).then(|| !inside(row))).collect()
+    rows.map(|row| (!row[0].is_nan()).then(|| !model.is_within(row))).collect()
 }
 
 /// Rows with what they were assigned.
@@ -149,9 +147,7 @@ impl AssignArgs {
                 "--rows: every row is given a line, so that filter, person and missing=refuse are not heeded here";
             return Err(Failure::usage(what, "take it out, or give a file without these rows"));
         }
-        let within = model.columns.iter().map(|column| (column.lower, column.upper)).collect();
-        // Outside the box a row has memberships all the same.
-        Ok(TableSpec { label: self.id.clone(), rules: said.into(), within, clips: true, ..spec })
+        Ok(TableSpec { label: self.id.clone(), rules: said.into(), ..spec })
     }
 
     fn assigned(&self, model: &Model, spec: &TableSpec) -> Result<Assigned, Failure> {
@@ -221,7 +217,7 @@ impl Verb for AssignArgs {
                 return verb::written(self.print_document(&model, &all, top));
             }
             AssignArgs::warn(&all);
-            return verb::written(self.write_csv(&all, top, Unheard(Out)).map(drop));
+            return verb::written(self.write_csv(&all, top, Out).map(drop));
         }
         self.write_csv(&all, top, Growing::create(&self.out)?).map_err(unwritten)?.finish()?;
         if !json {
@@ -276,7 +272,7 @@ impl AssignArgs {
 
     /// One document of all rows, a line for each.
     fn print_document(&self, model: &Model, all: &Assigned, top: usize) -> io::Result<()> {
-        let mut out = BufWriter::new(Unheard(Out));
+        let mut out = BufWriter::new(Out);
         write!(out, "{{\"k\":{},\"caution\":{},\"rows\":[", model.k, json!(model.caution()))?;
         for row in 0..all.outside.len() {
             let before = if row == 0 { "" } else { "," };
@@ -301,24 +297,5 @@ impl AssignArgs {
             line["id"] = json!(ids[row]);
         }
         line
-    }
-}
-
-/// Standard output of which a reader may have seen enough (`| head`): the rest is then computed for nobody, and no error.
-struct Unheard(Out);
-
-impl Write for Unheard {
-    fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
-        match self.0.write(bytes) {
-            Err(e) if e.kind() == std::io::ErrorKind::BrokenPipe => Ok(bytes.len()),
-            written => written,
-        }
-    }
-
-    fn flush(&mut self) -> std::io::Result<()> {
-        match self.0.flush() {
-            Err(e) if e.kind() == std::io::ErrorKind::BrokenPipe => Ok(()),
-            flushed => flushed,
-        }
     }
 }

@@ -58,13 +58,21 @@ impl Write for Out {
             Some(kept) => kept.write(bytes),
             None => {
                 crate::screen::clear();
-                io::stdout().write(bytes)
+                or_unheard(io::stdout().write(bytes), bytes.len())
             }
         })
     }
 
     fn flush(&mut self) -> io::Result<()> {
-        io::stdout().flush()
+        or_unheard(io::stdout().flush(), ())
+    }
+}
+
+/// A reader that has seen enough (`| head`) is no error: the rest is then put out for nobody.
+fn or_unheard<T>(written: io::Result<T>, unheard: T) -> io::Result<T> {
+    match written {
+        Err(e) if e.kind() == io::ErrorKind::BrokenPipe => Ok(unheard),
+        written => written,
     }
 }
 
@@ -104,17 +112,13 @@ pub(crate) fn tell(failure: &Failure) {
     }
 }
 
-/// What became of writing to standard output; a reader that has seen enough is no error.
+/// What became of writing to standard output.
 ///
 /// # Errors
 /// A [`Failure`] where it cannot be written.
 pub(crate) fn written(result: io::Result<()>) -> Result<(), Failure> {
-    match result {
-        Err(e) if e.kind() != io::ErrorKind::BrokenPipe => Err(Failure::new(
-            Code::Internal,
-            format!("standard output cannot be written ({e})"),
-            "check where the output goes and its free space",
-        )),
-        _ => Ok(()),
-    }
+    result.map_err(|e| {
+        let what = format!("standard output cannot be written ({e})");
+        Failure::new(Code::Internal, what, "check where the output goes and its free space")
+    })
 }

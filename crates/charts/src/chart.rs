@@ -35,8 +35,8 @@ pub enum Plot {
     Lines(Vec<(String, Vec<(f64, f64)>)>),
     /// Bars to the right, in groups, one for each name of the list.
     Bars(Vec<Bar>, Vec<String>),
-    /// Bars upwards over parts of an axis.
-    Histogram(Histogram),
+    /// Bars upwards over parts of an axis: from, to, and how much; the height is how much by width.
+    Histogram(Vec<(f64, f64, f64)>),
     /// Places in a plane.
     Plane(Vec<Cloud>, Vec<Spot>),
     /// Axes below each other, each with its name and its ends, and a line through all of them for each name; `None` leaves a gap.
@@ -59,13 +59,6 @@ pub struct Value {
     pub value: f64,
     /// What it says.
     pub words: String,
-}
-
-/// Parts of an axis with how much is in each.
-#[derive(Debug, Clone, PartialEq, Default)]
-pub struct Histogram {
-    /// From, to, and how much; the height is how much by width.
-    pub bins: Vec<(f64, f64, f64)>,
 }
 
 /// Many small marks of one kind.
@@ -130,7 +123,7 @@ impl Chart {
                 series.iter().all(|(_, points)| places(points) < 2)
             }
             Plot::Bars(bars, _) => bars.iter().flat_map(|bar| &bar.values).all(|value| !finite(value.value)),
-            Plot::Histogram(of) => of.bins.iter().all(|(from, to, rows)| from >= to || *rows <= 0.0),
+            Plot::Histogram(bins) => bins.iter().all(|(from, to, rows)| from >= to || *rows <= 0.0),
             Plot::Plane(clouds, spots) => {
                 let places = clouds.iter().flat_map(|cloud| &cloud.points).chain(spots.iter().map(|spot| &spot.at));
                 !places.into_iter().any(|(x, y)| finite(*x) && finite(*y))
@@ -143,21 +136,15 @@ impl Chart {
 
     /// The SVG of a page that has the style sheet of [`Page`](crate::Page).
     pub fn inline(&self) -> String {
-        let (drawing, high) = self.drawing();
-        drawing.svg(high, &self.title)
-    }
-
-    /// What is drawn, and how high it is.
-    fn drawing(&self) -> (Drawing, f64) {
         let mut drawing = Drawing::default();
         let high = match &self.plot {
             Plot::Lines(series) => self.lines(&mut drawing, series),
             Plot::Bars(bars, names) => bars_to_the_right(&mut drawing, bars, names, &self.x),
-            Plot::Histogram(of) => self.histogram(&mut drawing, of),
+            Plot::Histogram(bins) => self.histogram(&mut drawing, bins),
             Plot::Plane(clouds, spots) => self.plane(&mut drawing, clouds, spots),
             Plot::Parallel(axes, lines) => parallel(&mut drawing, axes, lines),
         };
-        (drawing, high)
+        drawing.svg(high, &self.title)
     }
 
     fn lines(&self, drawing: &mut Drawing, series: &[(String, Vec<(f64, f64)>)]) -> f64 {
@@ -180,10 +167,9 @@ impl Chart {
         frame.bottom + drawing.legend(frame.bottom, &names, Swatch::Line)
     }
 
-    fn histogram(&self, drawing: &mut Drawing, of: &Histogram) -> f64 {
-        let whole =
-            of.bins.iter().copied().filter(|(from, to, _)| from < to && drawn(*from, false) && drawn(*to, false));
-        let bins: Vec<(f64, f64, f64)> = whole.collect();
+    fn histogram(&self, drawing: &mut Drawing, bins: &[(f64, f64, f64)]) -> f64 {
+        let whole = |(from, to, _): &&(f64, f64, f64)| from < to && drawn(*from, false) && drawn(*to, false);
+        let bins: Vec<&(f64, f64, f64)> = bins.iter().filter(whole).collect();
         // Words stand above the bars.
         let lanes = 2.0;
         let top = lanes + 15.0 * self.notes.len() as f64 + 4.0;
@@ -192,7 +178,7 @@ impl Chart {
             bins.iter().fold((f64::INFINITY, f64::NEG_INFINITY), |ends, bin| (ends.0.min(bin.0), ends.1.max(bin.1)));
         let x = Scale::between(ends, (4.0, WIDE - 4.0));
         let y = Scale::from_zero(bins.iter().map(|(from, to, rows)| rows / (to - from)), (bottom, top));
-        for (from, to, rows) in &bins {
+        for (from, to, rows) in bins {
             let (Some(left), Some(right), Some(up)) = (x.place(*from), x.place(*to), y.place(rows / (to - from)))
             else {
                 continue;

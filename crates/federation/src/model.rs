@@ -92,6 +92,11 @@ impl Early {
 }
 
 impl Model {
+    /// Whether a row in its columns and original units lies in the box that the plan names.
+    pub fn is_within(&self, row: &[f64]) -> bool {
+        row.iter().zip(&self.columns).all(|(x, column)| (column.lower..=column.upper).contains(x))
+    }
+
     /// The model of a run's outcome, and of how it ended early, where it did.
     ///
     /// # Errors

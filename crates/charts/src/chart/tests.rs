@@ -13,8 +13,8 @@ fn plots() -> Vec<Plot> {
         Plot::bars(vec![NASTY.into()], vec![(NASTY.into(), vec![0.3]), ("z".into(), vec![])]),
         Plot::bars(vec![], vec![]),
         Plot::Bars(vec![Bar { name: NASTY.into(), values: vec![value(f64::NAN), value(-1e300)] }], vec![]),
-        Plot::Histogram(Histogram { bins: vec![(0.0, 1.0, 4.0), (1.0, 1.0, 2.0), (2.0, f64::INFINITY, 1.0)] }),
-        Plot::Histogram(Histogram::default()),
+        Plot::Histogram(vec![(0.0, 1.0, 4.0), (1.0, 1.0, 2.0), (2.0, f64::INFINITY, 1.0)]),
+        Plot::Histogram(vec![]),
         Plot::Plane(
             vec![cloud(0.0), cloud(f64::NAN)],
             vec![
@@ -75,7 +75,7 @@ fn noted(notes: &[(f64, &str)], chart: Chart) -> Chart {
 #[test]
 fn no_line_is_drawn_over_the_words_of_a_note() {
     let lines = Plot::Lines(vec![(String::new(), vec![(2.0, 1.0), (8.0, 2.0)])]);
-    let bins = Plot::Histogram(Histogram { bins: vec![(0.0, 4.0, 1.0), (4.0, 9.0, 1.0)] });
+    let bins = Plot::Histogram(vec![(0.0, 4.0, 1.0), (4.0, 9.0, 1.0)]);
     for plot in [lines, bins] {
         let svg = noted(&[(4.0, "smallest"), (5.0, "the result")], Chart::new("t", "x", "y", plot)).inline();
         let (last_line, words) = (svg.rfind("class=\"note\""), svg.find("smallest"));
@@ -95,35 +95,17 @@ fn words_do_not_touch() {
         ellipse: None,
         share: Some(0.1),
     });
-    let charts = [
-        noted(
-            &[(3.0, "smallest"), (3.0, "elbow"), (9.0, "chosen")],
-            Chart::new(
-                "t",
-                "K",
-                "index",
-                Plot::Lines((0..9).map(|i| (long(i), vec![(2.0, 1.0 + i as f64), (9.0, 1e6)])).collect()),
-            ),
-        ),
-        Chart::new(
-            "t",
-            "x",
-            "y",
-            Plot::bars((0..9).map(long).collect(), vec![(long(1), vec![1e5; 9]), (long(2), vec![0.1; 9])]),
-        ),
-        Chart::new("t", "x", "y", Plot::Plane(vec![], spots.collect())),
-        Chart::new(
-            "t",
-            "x",
-            "y",
-            Plot::Parallel(
-                (0..64).map(|i| (long(i), (-1e5, 123_456.0))).collect(),
-                (0..8).map(|i| (long(i), vec![Some(i as f64); 64])).collect(),
-            ),
-        ),
+    let notes = [(3.0, "smallest"), (3.0, "elbow"), (9.0, "chosen")];
+    let bars = vec![(long(1), vec![1e5; 9]), (long(2), vec![0.1; 9])];
+    let axes = (0..64).map(|i| (long(i), (-1e5, 123_456.0))).collect();
+    let plots = [
+        (&notes[..], Plot::Lines((0..9).map(|i| (long(i), vec![(2.0, 1.0 + i as f64), (9.0, 1e6)])).collect())),
+        (&notes[..0], Plot::bars((0..9).map(long).collect(), bars)),
+        (&notes[..0], Plot::Plane(vec![], spots.collect())),
+        (&notes[..0], Plot::Parallel(axes, (0..8).map(|i| (long(i), vec![Some(i as f64); 64])).collect())),
     ];
-    for chart in charts {
-        let found = boxes(&chart.inline());
+    for (notes, plot) in plots {
+        let found = boxes(&noted(notes, Chart::new("t", "K", "index", plot)).inline());
         assert!(found.len() > 5);
         for (i, (left, right, y, words)) in found.iter().enumerate() {
             assert!(*left > -1.0 && *right < WIDE + 1.0, "{words} from {left} to {right}");

@@ -36,6 +36,9 @@ pub fn rows_of(model: &Model, policy: Option<&Path>, unusable: Unusable) -> Resu
     Ok(TableSpec {
         columns: model.columns.iter().map(|column| column.name.clone()).collect(),
         categorical: model.categorical.clone(),
+        // Outside the box a row has memberships all the same.
+        within: model.columns.iter().map(|column| (column.lower, column.upper)).collect(),
+        clips: true,
         rules: Arc::new(all),
         unusable,
         ..TableSpec::default()

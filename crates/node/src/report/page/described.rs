@@ -1,6 +1,6 @@
 //! What `describe` found of every column.
 
-use veilsum_charts::{Chart, Histogram, Page, Plot, page::Cell, text::number};
+use veilsum_charts::{Chart, Page, Plot, page::Cell, text::number};
 
 use crate::{
     description::{Bin, Description, Number},
@@ -38,7 +38,7 @@ pub(super) fn columns(page: &mut Page, told: &Told) {
                 (true, error) => format!("{}: rows of a bar ± {} at most", of.column, error?),
             };
             let bins = of.histogram.iter().map(|bin| (bin.from, bin.to, bin.rows as f64)).collect();
-            Some(Chart::new(title, "", "rows", Plot::Histogram(Histogram { bins })))
+            Some(Chart::new(title, "", "rows", Plot::Histogram(bins)))
         })
         .collect();
     page.charts(&charts);

@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use veilsum_charts::{
-    Bar, Chart, Cloud, Histogram, Page, Plot, Value,
+    Bar, Chart, Cloud, Page, Plot, Value,
     page::Cell,
     text::{number, percent},
 };
@@ -19,7 +19,7 @@ use crate::{
     error::Failure,
     model::Model,
     report::told::Told,
-    table::{self, TableSpec, Tally, Unusable},
+    table::{self, Tally, Unusable},
 };
 
 /// Rows that a picture shows at most: more would only make it darker.
@@ -58,9 +58,7 @@ impl Own {
         }
         let fail = |why: String| Failure::input(format!("{}: {why}", data.display()), "correct the file");
         let spec = documents::rows_of(model, policy, Unusable::LeftOut)?;
-        // Out of range a row has memberships all the same.
-        let within = model.columns.iter().map(|column| (column.lower, column.upper)).collect();
-        let table = table::read(data, &TableSpec { within, clips: true, ..spec })?;
+        let table = table::read(data, &spec)?;
         let (tally, rows) = (table.tally(), table.values);
         let all = model.memberships(rows.clone()).map_err(fail)?;
         let each = all.chunks_exact(model.k as usize).map(|u| (largest(u, 1)[0], u));
@@ -71,10 +69,8 @@ impl Own {
 }
 
 fn outside(rows: &[f64], model: &Model) -> Vec<usize> {
-    let inside =
-        |row: &[f64]| row.iter().zip(&model.columns).all(|(x, column)| (column.lower..=column.upper).contains(x));
     let each = rows.chunks_exact(model.names().len().max(1)).enumerate();
-    each.filter(|(_, row)| !inside(row)).map(|(at, _)| at).collect()
+    each.filter(|(_, row)| !model.is_within(row)).map(|(at, _)| at).collect()
 }
 
 /// What nobody may overlook.
@@ -129,7 +125,7 @@ pub(super) fn section(page: &mut Page, all: &Reported, own: &Own, columns: &Colu
         bins[((highest * 20.0) as usize).min(19)] += 1.0;
     }
     let bins = bins.iter().enumerate().map(|(i, rows)| (i as f64 / 20.0, (i + 1) as f64 / 20.0, *rows)).collect();
-    let bins = Plot::Histogram(Histogram { bins });
+    let bins = Plot::Histogram(bins);
     let sure = Chart::new("Rows by their highest membership: 1 is clearly in one cluster", "", "rows", bins);
     page.charts([&clusters, &sure]);
     let lines = rows.iter().enumerate().map(|(i, (count, sum))| {
