@@ -134,10 +134,9 @@ impl AgreeArgs {
             return Err(Failure::usage(what, "name a higher one; `rho` in site.toml lowers it"));
         }
         crate::tell!("{}", dp::ever(site.policy.unit, raised.cap()));
+        let [from, to] = [before.cap(), raised.cap()].map(rho_text);
         crate::tell!(
-            "The cap of this account rises from {} to {} in rho of this site's own noise, which is twice rho as a plan says it.",
-            rho_text(before.cap()),
-            rho_text(raised.cap())
+            "The cap of this account rises from {from} to {to} in rho of this site's own noise, which is twice rho as a plan says it."
         );
         let question = "To raise the cap for the life of the account, type it once more: ";
         let line = typed(question, &mut io::stdin().lock(), &mut io::stderr())?;
@@ -166,9 +165,7 @@ impl AgreeArgs {
         }
         let (site, file) = policy_of(self.own.policy.as_deref(), Some(&key))?;
         let identity = Arc::new(identity);
-        if site.state.is_some() && self.own.state.is_none() {
-            Ledger::take_over(&state, identity.clone())?;
-        }
+        self.own.shares(&site, &identity, &state)?;
         let (account, facts) = (ledger::look(&state, &identity.public())?, federation.facts());
         if let Verdict::No(why) = judge(&facts, &site.policy, &account, None) {
             return Err(why.into());

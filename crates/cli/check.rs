@@ -331,10 +331,9 @@ impl Check<'_> {
         let (k, d) = (u64::from(federation.work.recipe.clusters.max), federation.work.columns.len() as u64);
         let Some(rows) = self.report.read.as_ref().map(|tally| tally.used) else { return };
         if rows > 0 && d > 0 && rows * d <= k * (d + 1) {
+            let (rows, columns) = (counted(rows as usize, "row"), counted(d as usize, "column"));
             let says = format!(
-                "{}, and {k} clusters in {}: the sums of one round hold as many numbers as the rows",
-                counted(rows as usize, "row"),
-                counted(d as usize, "column")
+                "{rows}, and {k} clusters in {columns}: the sums of one round hold as many numbers as the rows"
             );
             self.found(Finding::warn("equations", says, "answer with more rows, or agree to a plan of fewer clusters"));
         }

@@ -160,32 +160,13 @@ pub fn one_run(options: Options) -> u8 {
     ended.map_or_else(|failure| crate::report(&failure, json), |()| 0)
 }
 
-/// Under which policy the sites of a simulation answer.
-pub enum Consent {
-    /// The strict default where every site answers everything under it, else as little less as these rows and this plan need.
-    AsNeeded,
-    /// The policy of this file.
-    File(PathBuf),
-}
-
-impl Consent {
-    /// The policy, and what was relaxed, in words.
-    fn policy(&self, federation: &Federation) -> Result<(SitePolicy, String), Failure> {
-        match self {
-            Consent::AsNeeded => policy_for(federation),
-            Consent::File(file) => {
-                policy_of(Some(file), None).map(|(policy, _)| (policy, format!("{}", file.display())))
-            }
-        }
-    }
-}
-
 /// Runs a whole federation in this process, on QUIC over loopback, under this plan, with keys made for the occasion: the rows of each
-/// site, n x d in the plan's columns and original units. The result is what `result.json` has.
+/// site, n x d in the plan's columns and original units. The sites answer under the policy of this file, or under the strict default where every
+/// site answers everything under it, else under as little less as these rows and this plan need. The result is what `result.json` has.
 ///
 /// # Errors
 /// A [`Failure`] where the sites do not fit the plan, and that of the coordinator's role.
-pub async fn simulate(federation: &Federation, rows: Vec<Vec<f64>>, consent: &Consent) -> Result<Value, Failure> {
+pub async fn simulate(federation: &Federation, rows: Vec<Vec<f64>>, policy: Option<&Path>) -> Result<Value, Failure> {
     let names: Vec<String> = federation.roster.sites.iter().map(|member| member.name.clone()).collect();
     if rows.len() != names.len() {
         let what = format!("{} sites are on the roster, and rows of {} were given", names.len(), rows.len());
@@ -202,7 +183,10 @@ pub async fn simulate(federation: &Federation, rows: Vec<Vec<f64>>, consent: &Co
         read().map_err(|f: Failure| Failure { message: format!("{name}: {}", f.message), ..f })
     };
     let sites = names.iter().zip(rows).map(site).collect::<Result<Vec<_>, Failure>>()?;
-    let (site, told) = consent.policy(federation)?;
+    let (site, told) = match policy {
+        None => policy_for(federation)?,
+        Some(file) => (policy_of(Some(file), None)?.0, file.display().to_string()),
+    };
     let quiet = Arc::new(|_| {});
     let run = in_this_process(federation, sites, site, quiet).await?;
     let LoopbackRun { result, sites, .. } = run;

@@ -87,6 +87,17 @@ impl Own {
         as_they_are(&site.rows)?;
         Ok(RowsFrom { data: HANDED.into(), handed: self.handed.clone(), ..RowsFrom::default() })
     }
+
+    /// Where `site.toml` says where the account is, which other federations may share, this key signs there, too ([LED-9]).
+    ///
+    /// # Errors
+    /// A [`Failure`] where there is none, or it cannot be used.
+    pub(super) fn shares(&self, site: &SitePolicy, identity: &Arc<Identity>, folder: &Path) -> Result<(), Failure> {
+        if site.state.is_some() && self.state.is_none() {
+            Ledger::take_over(folder, identity.clone())?;
+        }
+        Ok(())
+    }
 }
 
 /// What `site.toml` says of a file's names, words, units and rows cannot be done to rows that were handed over.

@@ -96,15 +96,8 @@ impl Text {
         self.marked(&items);
     }
 
-    fn table<T: AsRef<str>>(&mut self, columns: &[&str], rows: impl IntoIterator<Item: IntoIterator<Item = T>>) {
-        self.rows(columns, rows, plain);
-    }
-
-    fn marked_table(&mut self, columns: &[&str], rows: impl IntoIterator<Item: IntoIterator<Item = &'static str>>) {
-        self.rows(columns, rows, str::to_owned);
-    }
-
-    fn rows<T: AsRef<str>>(
+    /// Of the project's own documents cells are `str::to_owned`, and of others [`plain`].
+    fn table<T: AsRef<str>>(
         &mut self,
         columns: &[&str],
         rows: impl IntoIterator<Item: IntoIterator<Item = T>>,
@@ -177,10 +170,14 @@ impl Report {
         let row = |name: &String, values: String| [name.clone(), blank.clone(), values, blank.clone()];
         let numbers = work.columns.iter().map(|c| row(&c.name, format!("{} to {}", c.lower, c.upper)));
         let named = work.categorical.iter().map(|c| row(&c.column, format!("one of {}", c.categories.join(", "))));
-        text.table(&["column", "unit", "possible values", "what it is needed for"], numbers.chain(named));
+        text.table(&["column", "unit", "possible values", "what it is needed for"], numbers.chain(named), plain);
         match &self.reading {
             Some(reading) => {
-                text.table(&["in this site's file", "columns"], columns_of(reading).map(|(a, b)| [a.to_owned(), b]));
+                text.table(
+                    &["in this site's file", "columns"],
+                    columns_of(reading).map(|(a, b)| [a.to_owned(), b]),
+                    plain,
+                );
             }
             None => text.paragraph(&format!("{}.", words::UNREAD)),
         }
@@ -210,7 +207,7 @@ impl Report {
         let parties = aggregators.into_iter().chain(sites);
         let parties =
             parties.map(|(of, role, does)| [of.name.clone(), role.to_owned(), does.to_owned(), blank(), blank()]);
-        text.table(&["party", "role", "what it does", "organisation", "contact"], parties);
+        text.table(&["party", "role", "what it does", "organisation", "contact"], parties, plain);
         text.paragraph(
             "Coordinator and intermediary must be different organisations: together they see both totals, and if sites left a run they can \
              subtract. The program cannot check that.",
@@ -229,7 +226,7 @@ impl Report {
         });
         let columns =
             ["question", "asked by", "times at most", "numbers in the first answer", "numbers in all, at most"];
-        text.table(&columns, rows);
+        text.table(&columns, rows, plain);
         text.paragraph(&match &self.federation.work.recipe.noise {
             None => format!("Together: {} exact numbers at most. {}", self.forecast.total(), words::EXACT),
             Some(noise) => {
@@ -240,10 +237,10 @@ impl Report {
         let asked = kinds_asked(&self.federation.work, self.cost.questions.iter().map(|question| question.name));
         let mut said = rows_of(MODEL, "What each kind of question gives away");
         said.retain(|row| asked.iter().any(|kind| row.first().is_some_and(|first| first.starts_with(kind))));
-        text.marked_table(&["question", "the coordinator learns", "where it is dangerous"], said);
+        text.table(&["question", "the coordinator learns", "where it is dangerous"], said, str::to_owned);
         text.paragraph("What every party can see, also one that lies or works together with others:");
         let parties = rows_of(MODEL, "Who learns what").into_iter().map(|row| row.into_iter().take(4));
-        text.marked_table(&["who", "has", "learns", "what bounds it"], parties);
+        text.table(&["who", "has", "learns", "what bounds it"], parties, str::to_owned);
     }
 
     fn how_long(&self, text: &mut Text) {
@@ -254,7 +251,7 @@ impl Report {
              kept as long as its state folder: by it the site knows what it gave away, over all plans and runs. It holds digests and counts, and \
              no value. All plans together spend rho {rho_text} at most, unless its operator raises the cap."
         ));
-        text.marked_table(&["file at a party", "contents", "keep it?"], rows_of(CHAPTER, "What stays on disk"));
+        text.table(&["file at a party", "contents", "keep it?"], rows_of(CHAPTER, "What stays on disk"), str::to_owned);
         text.paragraph(
             "Totals that were opened cannot be taken back: whoever learnt them keeps them as long as they like.",
         );
@@ -284,13 +281,13 @@ impl Report {
         text.paragraph(&format!("What this site demands for itself ({}):", self.policy_from));
         let keys = serde_json::to_value(&self.site).unwrap_or_default();
         let keys = keys.as_object().into_iter().flatten().map(|(key, value)| [key.clone(), value.to_string()]);
-        text.table(&["key", "value"], keys);
+        text.table(&["key", "value"], keys, plain);
         text.paragraph("Where secrets are, and how they are protected:");
         let assets = rows_of(MODEL, "What is protected");
-        text.marked_table(&["asset", "where it is", "from whom it is protected, and how"], assets);
+        text.table(&["asset", "where it is", "from whom it is protected, and how"], assets, str::to_owned);
         text.paragraph("Security measures, boundary by boundary:");
         let boundaries = rows_of(MODEL, "Boundaries").into_iter().map(|row| row.into_iter().take(3));
-        text.marked_table(&["boundary", "threat", "measure"], boundaries);
+        text.table(&["boundary", "threat", "measure"], boundaries, str::to_owned);
     }
 }
 
@@ -313,7 +310,7 @@ fn to_fill_in(text: &mut Text) {
         "Who backs up the ledger, and makes sure that a state folder is never restored during a run",
         "Assessed by, date, signature",
     ];
-    text.table(&["question", "answer"], lines.map(|line| [line, BLANK]));
+    text.table(&["question", "answer"], lines.map(|line| [line, BLANK]), plain);
 }
 
 /// How the rows of the threat model's table begin that are about what a plan asks.

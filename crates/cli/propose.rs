@@ -16,10 +16,7 @@ use veilsum_node::{
 };
 use veilsum_proto::roster::Member;
 
-use crate::{
-    party::{key_beside, state_beside},
-    roster::signer,
-};
+use crate::{party::state_beside, roster::signer};
 
 /// How often the answers are looked at.
 const LOOK: Duration = Duration::from_millis(200);
@@ -61,9 +58,7 @@ pub(crate) struct StopArgs {
 /// A [`Failure`] where no run goes on here, or nothing can be written.
 pub(crate) fn stop(args: &StopArgs, json: bool) -> Result<(), Failure> {
     let roster = documents::load_roster(&args.roster)?;
-    let key = key_beside(args.key.as_ref(), &args.roster)?;
-    let (identity, _) = documents::load_identity(&key)?;
-    signer(&identity, &roster, &key, "run")?;
+    let (key, _) = signer(args.key.as_ref(), &args.roster, &roster, "run")?;
     let state = state_beside(&key, args.state.as_ref());
     if !state.is_dir() {
         let what = format!("{}: no run was begun here", state.display());

@@ -1,11 +1,11 @@
 //! A roster as people and programs read it.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use serde_json::{Value, json};
 use veilsum_node::{
     cost::some_of,
-    documents::{check_address, fingerprint, load_roster, roster_fingerprint},
+    documents::{check_address, fingerprint, load_identity, load_roster, roster_fingerprint},
     error::Failure,
     files::quoted,
 };
@@ -13,6 +13,8 @@ use veilsum_proto::{
     identity::Identity,
     roster::{Member, Roster},
 };
+
+use crate::party::key_beside;
 
 use crate::words::fingerprint_line;
 
@@ -23,11 +25,9 @@ use crate::words::fingerprint_line;
 pub(crate) fn verify(file: &Path, json: bool) -> Result<(), Failure> {
     let roster = load_roster(file)?;
     let (name, fingerprint_line, parties) = (&roster.name, fingerprint_line(&roster), parties(&roster));
+    let (file, sites, signer) = (file.display(), roster.sites.len(), &roster.coordinator.name);
     let text = format!(
-        "{} is valid: {name}, {} sites, signed by {}\n{fingerprint_line}  (compare all words in a call with the other operators)\n\n{parties}",
-        file.display(),
-        roster.sites.len(),
-        roster.coordinator.name
+        "{file} is valid: {name}, {sites} sites, signed by {signer}\n{fingerprint_line}  (compare all words in a call with the other operators)\n\n{parties}"
     );
     let value = json!({ "valid": true, "name": roster.name, "sites": roster.sites.len(),
         "hash": roster.hash().to_string(), "fingerprint": roster_fingerprint(&roster.hash()), "roster": to_json(&roster) });
@@ -47,18 +47,27 @@ pub(crate) fn few(roster: &Roster, file: &Path) -> String {
         return parties(roster);
     }
     let names: Vec<&str> = roster.sites.iter().map(|site| site.name.as_str()).collect();
-    let (name, quoted) = (&roster.coordinator.name, quoted(file));
+    let (name, counter, sites) = (&roster.coordinator.name, &roster.intermediary.name, some_of(&names, ", "));
+    let quoted = quoted(file);
     format!(
-        "coordinator   {name}\nintermediary  {}\nsites         {}\na line for each, with its key: veilsum verify {quoted}\n",
-        roster.intermediary.name,
-        some_of(&names, ", ")
+        "coordinator   {name}\nintermediary  {counter}\nsites         {sites}\na line for each, with its key: veilsum verify {quoted}\n"
     )
 }
 
-/// Only the coordinator signs, and it should hear so by name.
-pub(crate) fn signer(identity: &Identity, roster: &Roster, key: &Path, what: &str) -> Result<(), Failure> {
+/// The coordinator's key file, as told or beside `file`, and its identity: nobody else signs, and it should hear so by name.
+///
+/// # Errors
+/// A [`Failure`] if it cannot be read, or is another party's.
+pub(crate) fn signer(
+    key: Option<&PathBuf>,
+    file: &Path,
+    roster: &Roster,
+    what: &str,
+) -> Result<(PathBuf, Identity), Failure> {
+    let key = key_beside(key, file)?;
+    let (identity, _) = load_identity(&key)?;
     if identity.public() == roster.coordinator.key {
-        return Ok(());
+        return Ok((key, identity));
     }
     let coordinator = &roster.coordinator.name;
     Err(Failure::input(

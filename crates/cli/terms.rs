@@ -5,13 +5,12 @@ use veilsum_node::{
     documents::{Federation, with_settings},
     door::DEFAULT_MAX_ROWS,
     error::{Code, Failure},
+    loopback::{fresh, roster_of},
     plan::PlanSpec,
-    random::system_rng,
 };
 use veilsum_proto::{
-    identity::Identity,
     plan::{Sites, Terms},
-    roster::{Member, Roster},
+    roster::Roster,
 };
 
 use crate::method::Choices;
@@ -62,18 +61,7 @@ pub(crate) fn plan(choices: &mut Choices<'_>, roster: &Roster) -> Result<(PlanSp
 /// # Errors
 /// A [`Failure`] where there cannot be such sites.
 pub(crate) fn roster_of_nobody(sites: &[String]) -> Result<Roster, Failure> {
-    let mut rng = system_rng();
-    let mut member = |name: &str, address: &str| Member {
-        name: name.into(),
-        key: Identity::generate(&mut rng).public(),
-        address: address.into(),
-    };
-    let roster = Roster {
-        name: "simulation".into(),
-        coordinator: member("coordinator", "127.0.0.1:1"),
-        intermediary: member("intermediary", "127.0.0.1:1"),
-        sites: sites.iter().map(|name| member(name, "")).collect(),
-    };
+    let roster = Roster { name: "simulation".into(), ..roster_of(&fresh(sites.len()), sites) };
     roster.check()?;
     Ok(roster)
 }

@@ -205,11 +205,12 @@ impl Verb for VerifyArgs {
         let Found { federation, checked, recomputed } = &found;
         let sites: Vec<String> = checked.sites.iter().map(|(name, _)| name.clone()).collect();
         let not_covered = not_covered(&found);
+        let (roster, plan) = (roster_fingerprint(&federation.roster.hash()), fingerprint(&federation.terms.hash().0));
         let value = json!({
             "valid": true,
             "federation": federation.roster.name,
-            "roster": roster_fingerprint(&federation.roster.hash()),
-            "plan": fingerprint(&federation.terms.hash().0),
+            "roster": roster,
+            "plan": plan,
             "written_by": checked.written_by,
             "signed_by_coordinator": checked.coordinator,
             "countersigned": checked.sites.iter().map(|(name, ledger)| json!({ "site": name, "ledger": ledger })).collect::<Vec<_>>(),
@@ -230,15 +231,11 @@ impl Verb for VerifyArgs {
         };
         if let Some(Recomputed { totals, result }) = recomputed {
             let what = if *result { "and the result with its indices and weights" } else { "and its centres" };
-            text += &format!(
-                "recomputed here from what the sites signed: {}, {what}\n",
-                counted(*totals as usize, "total")
-            );
+            let totals = counted(*totals as usize, "total");
+            text += &format!("recomputed here from what the sites signed: {totals}, {what}\n");
         }
         text += &format!(
-            "roster: {}\nplan: {}\n(compare both with what you know from elsewhere)\nnot covered:\n",
-            roster_fingerprint(&federation.roster.hash()),
-            fingerprint(&federation.terms.hash().0)
+            "roster: {roster}\nplan: {plan}\n(compare both with what you know from elsewhere)\nnot covered:\n"
         );
         for line in &not_covered {
             text += &format!("  - {line}\n");

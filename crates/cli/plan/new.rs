@@ -9,7 +9,6 @@ use super::say::{ReadArgs, say, to_text};
 use crate::{
     columns,
     method::{Choices, What, useful},
-    party::key_beside,
     propose::{ProposeArgs, propose},
     roster::signer,
     settings::Settings,
@@ -18,8 +17,8 @@ use crate::{
 use veilsum_node::{
     cost::Cost,
     documents::{
-        Columns, Federation, GuestList, columns_beside, edited_plan, load_columns, load_federation, load_identity,
-        load_roster, write_plan,
+        Columns, Federation, GuestList, columns_beside, edited_plan, load_columns, load_federation, load_roster,
+        write_plan,
     },
     dp::Privacy,
     error::Failure,
@@ -72,7 +71,7 @@ pub(super) fn new(args: &NewArgs, json: bool) -> Result<(), Failure> {
     let roster = load_roster(&args.roster)?;
     let columns =
         args.columns_file.as_deref().map_or_else(|| columns_beside(&args.roster), |of| load_columns(of).map(Some))?;
-    let sign = Signing::of(args.key.as_ref(), &args.roster, &roster)?;
+    let (_, coordinator) = signer(args.key.as_ref(), &args.roster, &roster, "plan")?;
     let federation = made(args, roster, columns)?;
     let folder = args.roster.parent().unwrap_or(Path::new(""));
     let usual = args.roster == folder.join("roster.toml") && args.out == folder.join("plan.toml");
@@ -80,7 +79,7 @@ pub(super) fn new(args: &NewArgs, json: bool) -> Result<(), Failure> {
         let what = "only roster.toml and plan.toml in the folder of a federation are proposed";
         return Err(Failure::usage(what, "leave --roster and --out out, or --start"));
     }
-    sign.write(&federation, &args.out)?;
+    write(&federation, &coordinator, &args.out)?;
     if !args.start {
         return say(&federation, &args.out, true, json);
     }
@@ -98,10 +97,10 @@ pub(super) fn check(args: &CheckArgs, json: bool) -> Result<(), Failure> {
         return say(&load_federation(roster, plan)?, plan, false, json);
     }
     let members = load_roster(roster)?;
-    let sign = Signing::of(args.key.as_ref(), roster, &members)?;
+    let (_, coordinator) = signer(args.key.as_ref(), roster, &members, "plan")?;
     let federation = Federation::new(members, edited_plan(plan)?)?;
     useful(&federation)?;
-    sign.write(&federation, plan)?;
+    write(&federation, &coordinator, plan)?;
     say(&federation, plan, true, json)
 }
 
@@ -126,18 +125,6 @@ pub(crate) fn made(args: &NewArgs, roster: Roster, known: Option<Columns>) -> Re
     Ok(federation)
 }
 
-/// The coordinator, who alone signs plans.
-struct Signing(Identity);
-
-impl Signing {
-    fn of(key: Option<&PathBuf>, beside: &Path, roster: &Roster) -> Result<Signing, Failure> {
-        let key = key_beside(key, beside)?;
-        let (identity, _) = load_identity(&key)?;
-        signer(&identity, roster, &key, "plan")?;
-        Ok(Signing(identity))
-    }
-
-    fn write(&self, federation: &Federation, file: &Path) -> Result<(), Failure> {
-        write_plan(file, &Terms::clone(&federation.terms).sign(&federation.roster, &self.0)?)
-    }
+fn write(federation: &Federation, coordinator: &Identity, file: &Path) -> Result<(), Failure> {
+    write_plan(file, &Terms::clone(&federation.terms).sign(&federation.roster, coordinator)?)
 }

@@ -36,19 +36,17 @@ pub(super) fn say(federation: &Federation, path: &Path, written: bool, json: boo
     let (terms, hash) = (&federation.terms, federation.terms.hash());
     let mut value = cost.to_json();
     let privacy = Privacy::of(&federation.work, &federation.form()?);
-    if let Some(map) = value.as_object_mut() {
-        map.insert("privacy".into(), json!(privacy));
-        map.insert("plan".into(), json!(path.display().to_string()));
-        map.insert("says".into(), json!(says));
-        map.insert("totals_tell".into(), json!(words::totals_tell(federation, &cost)));
-        map.insert("hash".into(), json!(hash.to_string()));
-        map.insert("fingerprint".into(), json!(roster_fingerprint(&hash)));
-        map.insert("roster".into(), json!(terms.roster.to_string()));
-        let cohort = json!({ "sites": terms.sites, "min_sites": terms.min_cohort, "threshold": terms.threshold, "colluders": terms.colluders,
-            "slots": terms.slots, "max_rows_per_site": terms.max_rows, "min_total_rows": terms.min_total_rows });
-        map.insert("cohort".into(), cohort);
-        map.insert("work".into(), json!(federation.work.as_ref()));
-    }
+    value["privacy"] = json!(privacy);
+    value["plan"] = json!(path.display().to_string());
+    value["says"] = json!(says);
+    value["totals_tell"] = json!(words::totals_tell(federation, &cost));
+    value["hash"] = json!(hash.to_string());
+    value["fingerprint"] = json!(roster_fingerprint(&hash));
+    value["roster"] = json!(terms.roster.to_string());
+    value["cohort"] = json!({ "sites": terms.sites, "min_sites": terms.min_cohort, "threshold": terms.threshold,
+        "colluders": terms.colluders, "slots": terms.slots, "max_rows_per_site": terms.max_rows,
+        "min_total_rows": terms.min_total_rows });
+    value["work"] = json!(federation.work.as_ref());
     crate::verb::print(json, &value, &format!("{says}\n{}", to_text(federation, &cost, privacy.as_ref())))
 }
 

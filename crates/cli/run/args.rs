@@ -77,11 +77,6 @@ impl RunArgs {
         if is_site { state_of(key, given) } else { Ok(state_beside(key, given)) }
     }
 
-    /// Folder of the journal of a coordinator or an intermediary.
-    pub(super) fn state_beside(&self) -> Result<PathBuf, Failure> {
-        self.state_for(&self.key()?, false)
-    }
-
     /// Roster, plan and key of the run at hand.
     pub(super) fn documents(&self) -> Documents {
         let roster = self.roster();

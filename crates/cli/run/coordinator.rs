@@ -29,7 +29,7 @@ pub(crate) fn prepare(args: &RunArgs, json: bool) -> Result<ServerConfig, Failur
         timing: args.patience.timing(),
         on_loss: args.patience.on_loss.within(args.patience.loss_wait),
         out: None,
-        state: Some(args.state_beside()?),
+        state: Some(args.state_for(&args.key()?, false)?),
         bound: None,
     })
 }

@@ -36,11 +36,11 @@ pub(crate) fn prepare(args: &RunArgs, json: bool) -> Result<IntermediaryConfig, 
     }
     Ok(IntermediaryConfig {
         party: args.reach.party(identity, federation, args.watch.watcher(json)?)?,
-        listen,
+        entrance: listen.into(),
         coordinator,
         timing: args.patience.timing(),
         on_loss: args.patience.on_loss.within(args.patience.loss_wait),
-        state: Some(args.state_beside()?),
+        state: Some(args.state_for(&args.key()?, false)?),
         bound: None,
     })
 }
@@ -56,8 +56,8 @@ pub(crate) async fn count(
     json: bool,
 ) -> Result<(), Failure> {
     window.watch(&mut config.party, PartyId::Intermediary);
-    let entrance = entrance.unwrap_or(config.listen.into());
-    let counted = intermediary::run_through(config, entrance).await?;
+    config.entrance = entrance.unwrap_or(config.entrance);
+    let counted = intermediary::run(config).await?;
     if json {
         crate::say!(
             "{}",
@@ -65,11 +65,8 @@ pub(crate) async fn count(
                    "traffic": counted.traffic})
         );
     } else {
-        crate::say!(
-            "counted {} over {}",
-            cost::counted(counted.total as usize, "row"),
-            cost::counted(counted.cohort.len(), "site")
-        );
+        let (rows, sites) = (cost::counted(counted.total as usize, "row"), cost::counted(counted.cohort.len(), "site"));
+        crate::say!("counted {rows} over {sites}");
         if !counted.handed_over {
             crate::say!("the total was withheld from the coordinator: a counted site left the run before its end");
         }

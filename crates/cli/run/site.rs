@@ -1,12 +1,10 @@
 //! A site in one run.
 
-use std::{path::Path, sync::Arc};
-
 use serde_json::json;
 use veilsum_node::{
     checkup, cost,
-    documents::{self, Loaded, SitePolicy, policy_of},
-    door::{Ledger, LedgerError, ledger},
+    documents::{self, Loaded, policy_of},
+    door::{LedgerError, ledger},
     error::{Code, Failure},
     report,
     role::{
@@ -16,7 +14,7 @@ use veilsum_node::{
     },
     table::Tally,
 };
-use veilsum_proto::{identity::Identity, roster::PartyId};
+use veilsum_proto::roster::PartyId;
 
 use super::args::{RunArgs, model_in};
 use crate::{
@@ -64,17 +62,6 @@ fn told(tally: Option<Tally>) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Where `site.toml` says where the account is, which other federations may share, this key signs there, too ([LED-9]).
-///
-/// # Errors
-/// A [`Failure`] where there is none, or it cannot be used.
-pub(super) fn shares(args: &RunArgs, site: &SitePolicy, identity: &Arc<Identity>, state: &Path) -> Result<(), Failure> {
-    if site.state.is_some() && args.own.state.is_none() {
-        Ledger::take_over(state, identity.clone())?;
-    }
-    Ok(())
-}
-
 /// The same with what was read, which is not told.
 pub(crate) fn read(args: &RunArgs, json: bool) -> Result<(ClientConfig, Option<Tally>), Failure> {
     let documents = args.documents();
@@ -83,7 +70,7 @@ pub(crate) fn read(args: &RunArgs, json: bool) -> Result<(ClientConfig, Option<T
     warn_of_replacing(&report::beside(&model_in(&args.out)), &federation.terms);
     let (key, state) = (args.key()?, args.state()?);
     let (site, file) = policy_of(args.own.policy.as_deref(), Some(&key))?;
-    shares(args, &site, &identity, &state)?;
+    args.own.shares(&site, &identity, &state)?;
     checkup::lasts(&state)?;
     // Before anybody is dialled. A line that was being written when the process ended is dropped when the ledger is opened.
     match ledger::look(&state, &identity.public()) {
@@ -140,33 +127,21 @@ pub(crate) async fn take_part(
     stop::unless_told(write, "the coordinator has the result, too").await?;
     let page = report::page::kept_beside(&result, &federation);
     if json {
-        crate::say!(
-            "{}",
-            json!({"site": name, "answered": report.answered, "traffic": report.traffic,
-                   "model": file, "result": result, "converged": model.converged,
-                   "ended_early": model.ended_early,
-                   "centres": model.centres})
-        );
+        let value = json!({"site": name, "answered": report.answered, "traffic": report.traffic, "model": file, "result": result,
+            "converged": model.converged, "ended_early": model.ended_early, "centres": model.centres});
+        crate::say!("{value}");
     } else {
-        crate::say!(
-            "{name}: answered {}, sent {} bytes, masked words, shares, keys and signatures",
-            cost::counted(report.answered as usize, "question"),
-            report.traffic.bytes()
-        );
+        let (answered, sent) = (cost::counted(report.answered as usize, "question"), report.traffic.bytes());
+        crate::say!("{name}: answered {answered}, sent {sent} bytes, masked words, shares, keys and signatures");
         let policy = policy_of(args.own.policy.as_deref(), Some(&args.key()?)).ok().and_then(|(_, file)| file);
         crate::say!("what was given away so far: veilsum check --offline --key {}", args.key()?.display());
+        let page = page.as_ref().map_or(String::new(), |page| format!(", {}", page.display()));
+        let data = args.own.data.as_ref().map_or("ROWS".into(), |data| data.display().to_string());
+        // Its [rows] say what these rows mean.
+        let policy = policy.map_or(String::new(), |file| format!(" --policy {}", file.display()));
+        let (model, result) = (file.display(), result.display());
         crate::say!(
-            "wrote {} and {}; your rows' memberships: veilsum assign --model {} --data {}{}",
-            file.display(),
-            page.as_ref().map_or(result.display().to_string(), |page| format!(
-                "{}, {}",
-                result.display(),
-                page.display()
-            )),
-            file.display(),
-            args.own.data.as_ref().map_or("ROWS".into(), |data| data.display().to_string()),
-            // Its [rows] say what these rows mean.
-            policy.map_or(String::new(), |file| format!(" --policy {}", file.display()))
+            "wrote {model} and {result}{page}; your rows' memberships: veilsum assign --model {model} --data {data}{policy}"
         );
     }
     model.ended_early.as_ref().map_or(Ok(()), |early| match &report.unreached {

@@ -93,7 +93,7 @@ impl RunArgs {
             let state = self.state_for(key, is_site)?;
             let identity = Arc::new(own_identity(key, &state)?.0);
             if is_site {
-                site::shares(self, &policy_of(self.own.policy.as_deref(), Some(key))?.0, &identity, &state)?;
+                self.own.shares(&policy_of(self.own.policy.as_deref(), Some(key))?.0, &identity, &state)?;
             }
             let member = Member { args: self, key: key.to_owned(), identity, is_site, json };
             if !is_site {

@@ -56,7 +56,7 @@ impl Code {
 }
 
 /// A failed command.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub struct Failure {
     /// The exit code.
     pub code: Code,

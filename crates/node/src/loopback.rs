@@ -237,7 +237,7 @@ pub async fn run(config: LoopbackConfig) -> Result<LoopbackRun, Failure> {
     let (bound, address) = oneshot::channel();
     let counter = tokio::spawn(intermediary::run(IntermediaryConfig {
         party: Party { heard: Arc::new(recorded(&intermediary_view)), ..party(1) },
-        listen: any,
+        entrance: any.into(),
         coordinator: coordinator.into(),
         timing: config.timing,
         on_loss: config.on_loss,

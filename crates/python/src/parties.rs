@@ -12,13 +12,13 @@ use std::{
 use numpy::{PyReadonlyArray2, PyUntypedArrayMethods};
 use pyo3::{exceptions::PyValueError, prelude::*, types::PyBytes};
 use serde_json::{Value, json};
-use veilsum_cli::embedded::{self, Consent};
+use veilsum_cli::embedded;
 use veilsum_federation::plan::PlanSpec;
 use veilsum_node::{
     by_hand::ByHand,
     carrier::{Letter, PeerKey, letters},
     documents::{self, Federation},
-    error::{Code, Failure},
+    error::Failure,
     report,
     role::{client, config::Party as Role, intermediary, server},
     table::Tally,
@@ -109,9 +109,8 @@ pub(crate) fn simulate(
         }
     }
     let rows = rows.iter().map(|one| Ok(slice(one)?.to_vec())).collect::<PyResult<Vec<_>>>()?;
-    let consent = policy.map_or(Consent::AsNeeded, Consent::File);
     let federation = &planned.0;
-    Ok(until_interrupted(py, || embedded::simulate(federation, rows, &consent))?.to_string())
+    Ok(until_interrupted(py, || embedded::simulate(federation, rows, policy.as_deref()))?.to_string())
 }
 
 /// Stands by for the runs of a federation as `veilsum run` does with these options; what `rows(planned)` hands over is in place of the file.
@@ -173,7 +172,7 @@ struct Hand {
     by: ByHand<Value>,
     /// The role, until it begins.
     role: Option<Running>,
-    outcome: Option<Result<String, (Code, String, String)>>,
+    outcome: Option<Result<String, Failure>>,
 }
 
 impl Hand {
@@ -344,14 +343,10 @@ impl Party {
         let outcome = py.detach(|| {
             let mut hand = self.hand();
             if let Some(ended) = hand.by.outcome() {
-                hand.outcome = Some(ended.map(|value| value.to_string()).map_err(|f| (f.code, f.message, f.advice)));
+                hand.outcome = Some(ended.map(|value| value.to_string()));
             }
             hand.outcome.clone()
         });
-        match outcome {
-            None => Ok(None),
-            Some(Ok(value)) => Ok(Some(value)),
-            Some(Err((code, message, advice))) => Err(raised(Failure::new(code, message, advice))),
-        }
+        outcome.transpose().map_err(raised)
     }
 }

@@ -121,7 +121,7 @@ impl Cast {
     ) -> IntermediaryConfig {
         IntermediaryConfig {
             party: self.party(1),
-            listen: ANY,
+            entrance: ANY.into(),
             coordinator: coordinator.into(),
             timing,
             on_loss: OnLoss::Stop,

@@ -4,7 +4,10 @@ use std::{net::SocketAddr, path::PathBuf, sync::Arc, time::Duration};
 
 use veilsum_proto::{aggregator::Timing, identity::Identity, message, roster::PartyId, suite::Hash};
 
-use super::progress::{Bytes, Progress, Watcher};
+use super::{
+    progress::{Bytes, Progress, Watcher},
+    reception::Entrance,
+};
 use crate::{
     agreed::Federation,
     answerer::Answerer,
@@ -124,8 +127,8 @@ pub(super) fn patience(timing: Timing) -> Duration {
 pub struct IntermediaryConfig {
     /// This party.
     pub party: Party,
-    /// Where to listen.
-    pub listen: SocketAddr,
+    /// How sites come to it.
+    pub entrance: Entrance,
     /// Where the coordinator listens.
     pub coordinator: Address,
     /// How long to wait.

@@ -24,7 +24,6 @@ use super::{
     dial::{self, Line},
     notice::Notice,
     progress::Progress,
-    reception::Entrance,
     server::with_reasons,
     status, stop,
     validity_oracle::judge,
@@ -81,22 +80,13 @@ impl<E: Into<Failure>> From<E> for End {
 ///
 /// # Errors
 /// A [`Failure`] with its exit code; the sites and the coordinator are told before it returns.
-pub async fn run(config: IntermediaryConfig) -> Result<Counted, Failure> {
-    let entrance = config.listen.into();
-    run_through(config, entrance).await
-}
-
-/// The same through a port that is open already, which others use, too.
-///
-/// # Errors
-/// As [`run`].
-pub async fn run_through(mut config: IntermediaryConfig, entrance: Entrance) -> Result<Counted, Failure> {
+pub async fn run(mut config: IntermediaryConfig) -> Result<Counted, Failure> {
     config.party.tell(status::begins(&config.party, PartyId::Intermediary));
     // The sites that it asks have keys with the coordinator.
     let (timing, state) = (returning(config.on_loss.applied(config.timing)), config.state.clone());
     let (party, slots) = (config.party.clone(), slots_of(&config.party.federation.terms, PartyId::Intermediary));
     let host = HostConfig { party, role: PartyId::Intermediary, timing, slots, state };
-    let mut hub = AggregatorHost::open(host, entrance).await?;
+    let mut hub = AggregatorHost::open(host, config.entrance.clone()).await?;
     if let (Some(bound), Some(address)) = (config.bound.take(), hub.address()) {
         let _ = bound.send(address);
     }
