@@ -26,7 +26,7 @@ use crate::{
     documents::Pinned,
     error::{Code, Failure},
     files::{self, FileError},
-    role::dial::{Knocked, NotLetIn, denied, knock},
+    role::dial::{Knocked, denied, knock},
 };
 
 /// What came of a check.
@@ -212,11 +212,10 @@ pub async fn port(identity: &Identity, port: u16) -> Finding {
             listener.close("only tried").await;
             Finding::pass("port", format!("port {port} of this machine is free for UDP and TCP"))
         }
-        Err(CarrierError::Bind { kind, source, .. }) if source.kind() == io::ErrorKind::AddrInUse => Finding::warn(
-            "port",
-            format!("port {port} of this machine is taken for {kind}"),
-            "if this party's own process runs, it is that one; otherwise end the other program, or listen on another one: --listen",
-        ),
+        Err(CarrierError::Bind { kind, source, .. }) if source.kind() == io::ErrorKind::AddrInUse => {
+            let next = "if this party's own process runs, it is that one; otherwise end the other program, or listen on another one: --listen";
+            Finding::warn("port", format!("port {port} of this machine is taken for {kind}"), next)
+        }
         Err(e) => Finding::fail("port", e.into()),
     }
 }
@@ -291,20 +290,19 @@ pub async fn reach(caller: &Caller<'_>, peer: &Member) -> Vec<Finding> {
     let mut tried = running.join_all().await;
     tried.sort_by_key(|(order, ..)| *order);
     let reached = tried.iter().any(|(_, _, knocked, _)| knocked.is_ok());
-    for (_, way, knocked, shut) in &tried {
+    let mut answers = Vec::new();
+    for (_, way, knocked, shut) in tried {
         findings.push(match knocked {
-            Ok(Knocked { over, .. }) => Finding::pass(
-                &way.check,
-                format!(
-                    "a handshake over {over} at {}: it holds the key of the roster, and this machine's was shown",
-                    way.at
-                ),
-            ),
-            Err(e) => unreached(peer, way, e, *shut, reached),
+            Ok(Knocked { over, answer }) => {
+                answers.push(answer);
+                let (at, says) = (&way.at, "it holds the key of the roster, and this machine's was shown");
+                Finding::pass(&way.check, format!("a handshake over {over} at {at}: {says}"))
+            }
+            Err(e) => unreached(peer, &way, e, shut, reached),
         });
     }
     if reached {
-        findings.extend(let_in(caller, peer, tried.into_iter().filter_map(|(_, _, knocked, _)| knocked.ok())));
+        findings.extend(let_in(caller, peer, answers));
     } else {
         findings.push(Finding::skip(&format!("{}: let in", peer.name), "not known, because it was not reached"));
     }
@@ -364,9 +362,10 @@ async fn is_shut(at: SocketAddr, limit: Duration) -> bool {
 }
 
 /// A way on which no link came about.
-fn unreached(peer: &Member, way: &Way, e: &CarrierError, shut: bool, otherwise: bool) -> Finding {
+fn unreached(peer: &Member, way: &Way, e: CarrierError, shut: bool, otherwise: bool) -> Finding {
     let (name, port) = (&peer.name, way.at.port());
-    let says = match e {
+    let silent = matches!(e, CarrierError::Unreachable { .. });
+    let says = match &e {
         CarrierError::Unreachable { .. } if shut => {
             format!("the machine at {} answers, and nothing listens there", way.at)
         }
@@ -386,12 +385,13 @@ fn unreached(peer: &Member, way: &Way, e: &CarrierError, shut: bool, otherwise: 
         );
         return Finding::warn(&way.check, says, next);
     }
-    let advice = match e {
-        CarrierError::Unreachable { .. } => format!(
+    let advice = if silent {
+        format!(
             "ask the operator of {name} whether it runs now and whether {port} is its port; if so, give the network team the lines for the \
              firewall"
-        ),
-        _ => failure.advice,
+        )
+    } else {
+        failure.advice
     };
     Finding::fail(&way.check, Failure { message: says, advice, ..failure })
 }
@@ -399,22 +399,20 @@ fn unreached(peer: &Member, way: &Way, e: &CarrierError, shut: bool, otherwise: 
 const BETWEEN_RUNS: &str = "it knows this key, and no run is going on: it lets a party in when one begins";
 
 /// What it says to this party's key and documents, and which release it is.
-fn let_in(caller: &Caller<'_>, peer: &Member, answers: impl Iterator<Item = Knocked>) -> Vec<Finding> {
+fn let_in(caller: &Caller<'_>, peer: &Member, answers: Vec<Result<Result<String, Denied>, Failure>>) -> Vec<Finding> {
     let check = format!("{}: let in", peer.name);
     let mut software = None;
-    for Knocked { answer, .. } in answers {
+    for answer in answers {
         match answer {
-            Ok(found) => software = Some(found),
+            Ok(Ok(found)) => software = Some(found),
             // Rosters are compared first.
-            Err(NotLetIn::Denied(Denied::Plan(_))) if caller.plan.is_none() => {
-                return vec![Finding::skip(
-                    &check,
-                    "it knows this key and roster; whether the plan is the same needs --plan",
-                )];
+            Ok(Err(Denied::Plan(_))) if caller.plan.is_none() => {
+                let says = "it knows this key and roster; whether the plan is the same needs --plan";
+                return vec![Finding::skip(&check, says)];
             }
-            Err(NotLetIn::Denied(Denied::NoRun)) => return vec![Finding::pass(&check, BETWEEN_RUNS)],
-            Err(NotLetIn::Denied(why)) => return vec![Finding::fail(&check, denied(peer, &why))],
-            Err(NotLetIn::Failed(failure)) => return vec![Finding::fail(&check, failure)],
+            Ok(Err(Denied::NoRun)) => return vec![Finding::pass(&check, BETWEEN_RUNS)],
+            Ok(Err(why)) => return vec![Finding::fail(&check, denied(peer, &why))],
+            Err(failure) => return vec![Finding::fail(&check, failure)],
         }
     }
     let Some(software) = software else { return Vec::new() };

@@ -89,7 +89,7 @@ impl Carrier for Memory {
             let free = (1..).map(|port| SocketAddr::new(at.ip(), port)).find(|at| !ports.contains_key(at));
             let address = free.expect("a port");
             ports.insert(address, (credentials.public_key(), door));
-            Ok(Box::new(Open { memory: self.clone(), address }) as Box<dyn Port>)
+            Ok((address, Box::new(Open { memory: self.clone(), address }) as Box<dyn Port>))
         })
     }
 
@@ -140,10 +140,6 @@ struct Open {
 }
 
 impl Port for Open {
-    fn address(&self) -> SocketAddr {
-        self.address
-    }
-
     fn close<'a>(&'a self, _reason: &'a str) -> Pending<'a, ()> {
         Box::pin(async {})
     }

@@ -38,15 +38,15 @@ pub enum FrameFault {
 
 impl FrameFault {
     /// What to do next.
-    pub fn advice(&self) -> String {
+    pub fn advice(&self) -> &'static str {
         match self {
             Self::TruncatedHeader(_) | Self::TruncatedBody { .. } => {
-                "dial again; where it happens twice, ask the other end's operator whether its program stopped".into()
+                "dial again; where it happens twice, ask the other end's operator whether its program stopped"
             }
-            Self::Oversized { .. } => "check that the other end is a Veilsum party of the same release".into(),
-            Self::Refused(_) => "bring both ends to the same release".into(),
-            Self::Broken => "dial again".into(),
-            Self::Malformed(_) => "this is a fault in Veilsum, please report it".into(),
+            Self::Oversized { .. } => "check that the other end is a Veilsum party of the same release",
+            Self::Refused(_) => "bring both ends to the same release",
+            Self::Broken => "dial again",
+            Self::Malformed(_) => "this is a fault in Veilsum, please report it",
         }
     }
 }

@@ -29,10 +29,10 @@ use super::{
     link::{Link, Pending},
     listener::{Door, Guest, Port, Refused},
     pinned,
-    places::{Places, held},
+    places::Places,
     stream::{self, Signs, identity},
 };
-use crate::error::Failure;
+use crate::{error::Failure, store::held};
 
 /// What a letter begins with.
 const MARK: &[u8; 4] = b"VSL1";
@@ -242,7 +242,7 @@ impl Carrier for Letters {
         Box::pin(async move {
             let tls = TlsAcceptor::from(Arc::new(pinned::server_config(credentials, door.clone())?));
             held(&self.state).door = Some((door, tls));
-            Ok(Box::new(Open { at, state: self.state.clone() }) as Box<dyn Port>)
+            Ok((at, Box::new(Open(self.state.clone())) as Box<dyn Port>))
         })
     }
 
@@ -263,16 +263,9 @@ impl Carrier for Letters {
 }
 
 /// A party that takes letters.
-struct Open {
-    at: SocketAddr,
-    state: Arc<Mutex<State>>,
-}
+struct Open(Arc<Mutex<State>>);
 
 impl Port for Open {
-    fn address(&self) -> SocketAddr {
-        self.at
-    }
-
     fn close<'a>(&'a self, _reason: &'a str) -> Pending<'a, ()> {
         Box::pin(async {})
     }
@@ -280,7 +273,7 @@ impl Port for Open {
 
 impl Drop for Open {
     fn drop(&mut self) {
-        held(&self.state).door = None;
+        held(&self.0).door = None;
     }
 }
 

@@ -14,8 +14,9 @@ use tokio::{
 use super::{
     Allowed, CarrierError, HeaderCheck, MAX_HANDSHAKES, MAX_OPENING_PER_KEY, PeerKey, Result,
     link::{Bytes, Closing, Connection, Link, Pending},
-    places::{Places, held},
+    places::Places,
 };
+use crate::store::held;
 
 /// Peers that a listener turned away, since it was opened.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -34,28 +35,29 @@ pub struct Refusals {
 
 /// The open port of a carrier. Dropping it stops new links; links that exist go on.
 pub trait Port: Send + Sync {
-    /// Where it listens: tells the port where 0 was asked for.
-    fn address(&self) -> SocketAddr;
     /// Shuts the port and every link that came through it, and waits a moment for the peers to be told.
     fn close<'a>(&'a self, reason: &'a str) -> Pending<'a, ()>;
 }
 
+/// Where a port listens, which tells its number where 0 was asked for, and the port.
+pub type Opened = (SocketAddr, Box<dyn Port>);
+
 /// An open port that turns dialling peers into links. Dropping it stops new ones; links that exist go on.
 pub struct Listener {
-    port: Box<dyn Port>,
+    port: Opened,
     links: mpsc::Receiver<Link>,
     door: Arc<Door>,
 }
 
 impl Listener {
     /// The links that come through this door.
-    pub fn new(port: Box<dyn Port>, door: Arc<Door>, links: mpsc::Receiver<Link>) -> Listener {
+    pub fn new(port: Opened, door: Arc<Door>, links: mpsc::Receiver<Link>) -> Listener {
         Listener { port, links, door }
     }
 
     /// Where it listens: tells the port where 0 was asked for.
     pub fn local_addr(&self) -> SocketAddr {
-        self.port.address()
+        self.port.0
     }
 
     /// The next peer that holds an allowed key and has begun its first frame. Peers that are refused show up in
@@ -71,7 +73,7 @@ impl Listener {
 
     /// Shuts the port and every link that came through it, and waits up to [`super::CLOSE_GRACE`] for the peers to be told.
     pub async fn close(self, reason: &str) {
-        self.port.close(reason).await;
+        self.port.1.close(reason).await;
     }
 }
 

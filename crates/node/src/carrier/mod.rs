@@ -41,7 +41,7 @@ pub use frame::Assembler;
 pub use frame::FrameFault;
 pub use letters::{Letter, Letters};
 pub use link::{Link, LinkHandle, LinkReceiver, LinkSender, Pending};
-pub use listener::{Door, Listener, Port, Refusals};
+pub use listener::{Door, Listener, Opened, Port, Refusals};
 pub use network::{Network, choose, listen};
 pub use pinned::Credentials;
 pub(crate) use places::{Place, Places as PlacesOf};
@@ -63,7 +63,7 @@ pub trait Carrier: Send + Sync {
 }
 
 /// A port that is being opened.
-pub type Opening<'a> = Pending<'a, Result<Box<dyn Port>>>;
+pub type Opening<'a> = Pending<'a, Result<Opened>>;
 
 /// Who is called, and by whom.
 #[derive(Clone, Copy)]
@@ -281,43 +281,37 @@ impl CarrierError {
     }
 
     /// What to do next.
-    pub fn advice(&self) -> String {
+    pub fn advice(&self) -> &'static str {
         match self {
-            Self::Bind { .. } => "if this party runs already, it has the port; otherwise choose a free port and an address that this machine has".into(),
+            Self::Bind { .. } => {
+                "if this party runs already, it has the port; otherwise choose a free port and an address that this machine has"
+            }
             Self::Unreachable { .. } => {
-                "check that the server runs there and that a firewall lets UDP or TCP to that port through".into()
+                "check that the server runs there and that a firewall lets UDP or TCP to that port through"
             }
             Self::Unresolved { .. } => {
                 "check the name in the roster and this machine's name service; it is looked up again at every attempt"
-                    .into()
             }
             Self::Proxy { .. } => {
-                "check HTTPS_PROXY and NO_PROXY, and that the proxy lets CONNECT to that port through".into()
+                "check HTTPS_PROXY and NO_PROXY, and that the proxy lets CONNECT to that port through"
             }
             Self::WrongServerKey(_) => {
                 "compare the key's fingerprint with its operator over another channel before you change the roster"
-                    .into()
             }
-            Self::NotAccepted => "send its operator your public key and compare fingerprints".into(),
-            Self::Busy(_) => "try again in a moment".into(),
-            Self::OtherProtocol => "bring both ends to the same release".into(),
-            Self::Handshake(_) => "check that the other end is a Veilsum party of the same release".into(),
+            Self::NotAccepted => "send its operator your public key and compare fingerprints",
+            Self::Busy(_) => "try again in a moment",
+            Self::OtherProtocol => "bring both ends to the same release",
+            Self::Handshake(_) => "check that the other end is a Veilsum party of the same release",
             Self::Frame(fault) => fault.advice(),
-            Self::Closed(_) => "dial again once the cause is dealt with".into(),
-            Self::TimedOut(_) => "check that the other end still runs and the network to it, then dial again".into(),
-            Self::Setup(_) => "this is a fault in Veilsum, please report it".into(),
+            Self::Closed(_) => "dial again once the cause is dealt with",
+            Self::TimedOut(_) => "check that the other end still runs and the network to it, then dial again",
+            Self::Setup(_) => "this is a fault in Veilsum, please report it",
         }
     }
 }
 
 impl From<CarrierError> for crate::error::Failure {
     fn from(e: CarrierError) -> Self {
-        Self::from(&e)
-    }
-}
-
-impl From<&CarrierError> for crate::error::Failure {
-    fn from(e: &CarrierError) -> Self {
         let code = match e {
             CarrierError::NotAccepted => crate::error::Code::Denied,
             CarrierError::WrongServerKey(_) | CarrierError::Frame(_) => crate::error::Code::Peer,

@@ -11,7 +11,7 @@ use tokio::time::timeout;
 use super::{
     Allowed, Call, Carrier, CarrierError, Credentials, HeaderCheck, Opening, Result, Transport,
     link::{Link, Pending},
-    listener::{Door, Listener, Port},
+    listener::{Door, Listener, Opened, Port},
     proxy::Proxy,
     quic, race,
     tcp::{self, Path},
@@ -68,16 +68,19 @@ impl Network {
         self.transport != Transport::Quic
     }
 
-    async fn open_at(&self, at: SocketAddr, credentials: &Credentials, door: &Arc<Door>) -> Result<Ports> {
-        let mut ports = Vec::new();
+    async fn open_at(&self, at: SocketAddr, credentials: &Credentials, door: &Arc<Door>) -> Result<Opened> {
+        let (mut at, mut ports): (_, Vec<Box<dyn Port>>) = (at, Vec::new());
         if self.quic() {
-            ports.push(quic::open(at, credentials, door.clone())?);
+            let (same, port) = quic::open(at, credentials, door.clone())?;
+            at = same;
+            ports.push(port);
         }
         if self.tcp() {
-            let same = ports.first().map_or(at, |port| port.address());
-            ports.push(tcp::open(same, credentials, door.clone()).await?);
+            let (same, port) = tcp::open(at, credentials, door.clone()).await?;
+            at = same;
+            ports.push(port);
         }
-        Ok(Ports(ports))
+        Ok((at, Box::new(Ports(ports))))
     }
 }
 
@@ -88,7 +91,7 @@ impl Carrier for Network {
             loop {
                 attempt += 1;
                 match self.open_at(at, credentials, &door).await {
-                    Ok(ports) => return Ok(Box::new(ports) as Box<dyn Port>),
+                    Ok(opened) => return Ok(opened),
                     // All addresses of a machine without IPv6.
                     Err(CarrierError::Bind { source, .. })
                         if at.ip() == IpAddr::V6(Ipv6Addr::UNSPECIFIED)
@@ -141,11 +144,6 @@ impl Carrier for Network {
 struct Ports(Vec<Box<dyn Port>>);
 
 impl Port for Ports {
-    fn address(&self) -> SocketAddr {
-        let any = SocketAddr::from((Ipv4Addr::UNSPECIFIED, 0));
-        self.0.first().map_or(any, |port| port.address())
-    }
-
     fn close<'a>(&'a self, reason: &'a str) -> Pending<'a, ()> {
         Box::pin(async move {
             // Each takes its own grace; there are two at most.

@@ -3,8 +3,10 @@
 use std::{
     collections::HashMap,
     hash::Hash,
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    sync::{Arc, Mutex},
 };
+
+use crate::store::held;
 
 type Taken<K> = Arc<Mutex<HashMap<K, usize>>>;
 
@@ -45,9 +47,4 @@ impl<K: Eq + Hash> Drop for Place<K> {
             }
         }
     }
-}
-
-/// What is behind a lock, also where a thread panicked that held it.
-pub(super) fn held<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

@@ -29,7 +29,7 @@ use super::{
     ANSWER_LIMIT, CLOSE_GRACE, Call, CarrierError, Credentials, IDLE_TIMEOUT, KEEP_ALIVE, MAX_HANDSHAKES, MAX_WAITING,
     OPENING_TIMEOUT, PeerKey, Result, WAITING_BUFFER, WINDOW,
     link::{Closing, Connection, Incoming, Link, Outgoing, Pending, ReadError, hears, shorten},
-    listener::{Door, Guest, Port, Refused},
+    listener::{Door, Guest, Opened, Port, Refused},
     pinned,
     race::Attempt,
 };
@@ -49,11 +49,10 @@ const ALERT_NO_APPLICATION_PROTOCOL: u64 = 0x100 + 120;
 
 struct UdpPort {
     endpoint: Endpoint,
-    address: SocketAddr,
     welcome: JoinHandle<()>,
 }
 
-pub(super) fn open(addr: SocketAddr, credentials: &Credentials, door: Arc<Door>) -> Result<Box<dyn Port>> {
+pub(super) fn open(addr: SocketAddr, credentials: &Credentials, door: Arc<Door>) -> Result<Opened> {
     let tls = pinned::server_config(credentials, door.clone())?;
     let tls = QuicServerConfig::try_from(tls).map_err(CarrierError::setup)?;
     let mut config = quinn::ServerConfig::with_crypto(Arc::new(tls));
@@ -72,7 +71,7 @@ pub(super) fn open(addr: SocketAddr, credentials: &Credentials, door: Arc<Door>)
         .map_err(&bind)?;
     let address = endpoint.local_addr().map_err(&bind)?;
     let welcome = tokio::spawn(welcome(endpoint.clone(), door));
-    Ok(Box::new(UdpPort { endpoint, address, welcome }))
+    Ok((address, Box::new(UdpPort { endpoint, welcome })))
 }
 
 /// A process that listens after another one of this party tells those whom that one had connections with, at their next packet, that
@@ -122,10 +121,6 @@ impl<F: Fn(&[u8]) -> Vec<u8> + Send + Sync> HmacKey for Reset<F> {
 }
 
 impl Port for UdpPort {
-    fn address(&self) -> SocketAddr {
-        self.address
-    }
-
     fn close<'a>(&'a self, reason: &'a str) -> Pending<'a, ()> {
         Box::pin(async move {
             self.endpoint.close(number(Closing::Done), shorten(reason).as_bytes());

@@ -24,9 +24,9 @@ use super::{
     link::{Closing, Connection, Incoming, Link, Outgoing, Pending, ReadError, hears, shorten},
     listener::Guest,
     pinned::{self, Pinned, UNUSED_NAME},
-    places::held,
     record::{self, Record},
 };
+use crate::store::held;
 
 /// Pieces of a frame that wait to be written. The window limits what is under way; this limits how much of it is copied ahead.
 const QUEUE: usize = 4;

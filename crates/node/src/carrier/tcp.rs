@@ -21,7 +21,7 @@ use super::{
     CLOSE_GRACE, Call, CarrierError, Credentials, FIRST_BYTE_LIMIT, MAX_HANDSHAKES, MAX_HANDSHAKES_PER_ADDRESS,
     OPENING_TIMEOUT, Result,
     link::{Pending, shorten},
-    listener::{Door, Guest, Port, Refused},
+    listener::{Door, Guest, Opened, Port, Refused},
     pinned,
     places::Places,
     proxy::Proxy,
@@ -35,26 +35,21 @@ const PAUSE: Duration = Duration::from_millis(100);
 // ---- Listening ------------------------------------------------------------------------------------------------------
 
 struct TcpPort {
-    address: SocketAddr,
     welcome: JoinHandle<()>,
     shut: watch::Sender<Option<String>>,
 }
 
-pub(super) async fn open(addr: SocketAddr, credentials: &Credentials, door: Arc<Door>) -> Result<Box<dyn Port>> {
+pub(super) async fn open(addr: SocketAddr, credentials: &Credentials, door: Arc<Door>) -> Result<Opened> {
     let tls = TlsAcceptor::from(Arc::new(pinned::server_config(credentials, door.clone())?));
     let bind = CarrierError::bind("TCP", addr);
     let listener = TcpListener::bind(addr).await.map_err(&bind)?;
     let address = listener.local_addr().map_err(&bind)?;
     let (shut, shutting) = watch::channel(None);
     let welcome = tokio::spawn(welcome(listener, tls, door, shutting));
-    Ok(Box::new(TcpPort { address, welcome, shut }))
+    Ok((address, Box::new(TcpPort { welcome, shut })))
 }
 
 impl Port for TcpPort {
-    fn address(&self) -> SocketAddr {
-        self.address
-    }
-
     fn close<'a>(&'a self, reason: &'a str) -> Pending<'a, ()> {
         Box::pin(async move {
             self.welcome.abort();

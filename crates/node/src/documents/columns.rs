@@ -57,31 +57,21 @@ pub struct Named {
     categories: Vec<String>,
 }
 
-impl Measured {
-    /// As a plan has it.
-    pub fn column(&self) -> Column {
-        Column { name: normal(&self.name).into_owned(), lower: self.lower, upper: self.upper }
-    }
-}
-
-impl Named {
-    /// As a plan has it.
-    pub fn categorical(&self) -> Categorical {
-        let (column, categories) = (normal(&self.column).into_owned(), self.categories.clone());
-        Categorical { column, categories, weight: USUAL_WEIGHT }
-    }
-}
-
 impl Columns {
     /// What the numbers of this column are measured in.
     pub fn unit(&self, name: &str) -> Option<&str> {
-        self.numbers.iter().find(|of| of.column().name == name).map(|of| of.unit.as_str())
+        self.numbers.iter().find(|of| normal(&of.name) == name).map(|of| of.unit.as_str())
     }
 
     /// All of them, as a plan has them.
     pub fn of_plan(&self) -> (Vec<Column>, Vec<Categorical>) {
-        let numbers = self.numbers.iter().map(Measured::column).collect();
-        (numbers, self.categorical.iter().map(Named::categorical).collect())
+        let name = |name: &str| normal(name).into_owned();
+        let column = |of: &Measured| Column { name: name(&of.name), lower: of.lower, upper: of.upper };
+        let categorical = |of: &Named| {
+            let (column, categories) = (name(&of.column), of.categories.clone());
+            Categorical { column, categories, weight: USUAL_WEIGHT }
+        };
+        (self.numbers.iter().map(column).collect(), self.categorical.iter().map(categorical).collect())
     }
 }
 

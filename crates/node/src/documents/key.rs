@@ -9,6 +9,7 @@ use veilsum_proto::{
 use zeroize::Zeroizing;
 
 use crate::{
+    carrier::Address,
     error::Failure,
     files::{self, Existing},
 };
@@ -104,12 +105,8 @@ fn secret(digits: &str) -> Option<Zeroizing<[u8; 32]>> {
 /// # Errors
 /// A [`Failure`] that quotes it.
 pub fn check_address(address: &str) -> Result<(), Failure> {
-    let usable = |(host, port): (&str, &str)| {
-        !host.is_empty()
-            && host.bytes().all(|b| b.is_ascii_alphanumeric() || b"-._:[]".contains(&b))
-            && port.parse::<u16>().is_ok_and(|p| p > 0)
-    };
-    if address.is_empty() || (address.len() <= 256 && address.rsplit_once(':').is_some_and(usable)) {
+    let usable = || address.len() <= 256 && address.parse::<Address>().is_ok_and(|address| address.port() > 0);
+    if address.is_empty() || usable() {
         return Ok(());
     }
     let shown: String = address.chars().take(80).collect();

@@ -117,14 +117,11 @@ impl Offered<'_> {
 
     /// Nobody has compared this roster with another member's copy.
     pub fn unheard(&self) -> Failure {
-        let what = format!(
-            "{}: nobody has compared this roster of {} with another member's, for this key [ROS-8]",
-            self.file.display(),
-            self.roster.name
-        );
+        let (file, name, command) = (self.file.display(), &self.roster.name, self.command());
+        let what =
+            format!("{file}: nobody has compared this roster of {name} with another member's, for this key [ROS-8]");
         let next = format!(
-            "in a call with all operators, let the coordinator's read the words of the roster, then agree to it: {}",
-            self.command()
+            "in a call with all operators, let the coordinator's read the words of the roster, then agree to it: {command}"
         );
         Failure::input(what, next).under(Rule::Ros8)
     }

@@ -190,21 +190,21 @@ impl Changes {
             told.push(format!(
                 "another key: {}. Whoever has it counts as this site from now on, and its account goes on if its folder says so: let its \
                  operator say in the call that the old key is lost",
-                some(&again)
+                some(&again, ", ", " and")
             ));
         }
         if !joins.is_empty() {
             told.push(format!(
                 "joining: {}. Every site agrees to the new roster, and goes on with its account; the totals before are of the others alone, so \
                  what joins can be computed as a difference, up to noise where the totals have any [POL-10]",
-                some(&joins)
+                some(&joins, ", ", " and")
             ));
         }
         if !leaves.is_empty() {
             told.push(format!(
                 "leaving: {}. The others go on without it; the totals before are of it too, so its part can be computed as a difference, up to \
                  noise where the totals have any [POL-10]",
-                some(&leaves)
+                some(&leaves, ", ", " and")
             ));
         }
         if old.intermediary.key != new.intermediary.key {
@@ -255,22 +255,14 @@ impl Changes {
 
 impl fmt::Display for Changes {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let shown = &self.0[..self.0.len().min(TOLD)];
-        f.write_str(&shown.join("; "))?;
-        match self.0.len() - shown.len() {
-            0 => Ok(()),
-            more => write!(f, "; and {more} more"),
-        }
+        f.write_str(&some(&self.0, "; ", "; and"))
     }
 }
 
-/// A few names, and how many more there are.
-fn some(names: &[String]) -> String {
-    let shown = &names[..names.len().min(TOLD)];
-    match names.len() - shown.len() {
-        0 => shown.join(", "),
-        more => format!("{} and {more} more", shown.join(", ")),
-    }
+/// A few of them, and how many more there are.
+fn some(all: &[String], between: &str, and: &str) -> String {
+    let shown = all[..all.len().min(TOLD)].join(between);
+    if all.len() > TOLD { format!("{shown}{and} {} more", all.len() - TOLD) } else { shown }
 }
 
 fn with_roles(roster: &Roster) -> impl Iterator<Item = (&'static str, &Member)> {

@@ -7,7 +7,7 @@ use std::{
 };
 
 use serde::{Deserialize, Serialize, Serializer, ser::SerializeMap};
-use serde_json::{Value, json};
+use serde_json::json;
 use veilsum_door::{Ask, Exact, HONEST, MAX_NAME, Policy, Unit};
 use veilsum_proto::{plan::Sites, policy::Floor, suite};
 
@@ -213,11 +213,13 @@ impl SitePolicy {
              ask for a plan with as much room";
         Err(Failure::input(what, next))
     }
+}
 
-    /// Every key with its value, as a file has it.
-    fn keys(&self) -> [(&'static str, Value); 11] {
+/// The keys as a file has them that says the same.
+impl Serialize for SitePolicy {
+    fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
         let p = &self.policy;
-        [
+        let keys = [
             ("rho", json!(p.nano_rho.map(|rho| rho as f64 / HONEST as f64 / 1e9))),
             ("exact", json!(p.exact)),
             ("sites", json!(p.sites)),
@@ -229,15 +231,9 @@ impl SitePolicy {
             ("methods", json!(p.methods)),
             ("columns", json!(p.columns)),
             ("data", json!(self.data)),
-        ]
-    }
-}
-
-/// The keys as a file has them that says the same.
-impl Serialize for SitePolicy {
-    fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
+        ];
         let mut map = to.serialize_map(None)?;
-        for (name, value) in self.keys().into_iter().filter(|(_, value)| !value.is_null()) {
+        for (name, value) in keys.into_iter().filter(|(_, value)| !value.is_null()) {
             map.serialize_entry(name, &value)?;
         }
         if *self.rows != RowRules::default() {

@@ -21,11 +21,10 @@ pub fn totals_tell(federation: &Federation, cost: &Cost) -> Vec<String> {
         all if all == cost.sites => format!("Every number that becomes readable is a total over all {all} sites"),
         least => format!("Every number that becomes readable is a total over at least {least} of {} sites", cost.sites),
     };
-    let most = work.recipe.most_words(work.names().len());
+    let most = counted(work.recipe.most_words(work.names().len()) as usize, "number");
+    let questions = counted(work.max_questions() as usize, "question");
     let mut all = vec![format!(
-        "{at_least}. A run asks at most {} and the number of rows, and a total has up to {}.",
-        counted(federation.work.max_questions() as usize, "question"),
-        counted(most as usize, "number"),
+        "{at_least}. A run asks at most {questions} and the number of rows, and a total has up to {most}."
     )];
     let (but, judge) = match work.judge {
         Judge::Coordinator => ("", ""),

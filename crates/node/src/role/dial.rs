@@ -150,16 +150,8 @@ impl Line {
 pub struct Knocked {
     /// What the link ran on.
     pub over: &'static str,
-    /// Its software, if it would let this party in.
-    pub answer: Result<String, NotLetIn>,
-}
-
-/// Why an aggregator would not let this party in.
-pub enum NotLetIn {
-    /// It says so.
-    Denied(Denied),
-    /// It did not say.
-    Failed(Failure),
+    /// Its software, if it would let this party in, or its no; a failure if it did not say.
+    pub answer: Result<Result<String, Denied>, Failure>,
 }
 
 /// What an aggregator's denial is to this party.
@@ -187,10 +179,10 @@ pub async fn knock(
     let greeting = greeting(identity, (*roster, plan), Kind::Knock);
     let asked = answer(&mut ends, peer, &greeting);
     let answer = match tokio::time::timeout(limit, asked).await {
-        Ok(Ok(answer)) => answer.map_err(NotLetIn::Denied),
-        Ok(Err(Attempt::Final(failure))) => Err(NotLetIn::Failed(failure)),
-        Ok(Err(Attempt::Again(e))) => Err(NotLetIn::Failed(e.into())),
-        Err(_) => Err(NotLetIn::Failed(CarrierError::TimedOut("no answer to the greeting").into())),
+        Ok(Ok(answer)) => Ok(answer),
+        Ok(Err(Attempt::Final(failure))) => Err(failure),
+        Ok(Err(Attempt::Again(e))) => Err(e.into()),
+        Err(_) => Err(CarrierError::TimedOut("no answer to the greeting").into()),
     };
     handle.close("only asked").await;
     Ok(Knocked { over: handle.over(), answer })

@@ -15,7 +15,7 @@ use veilsum_proto::{
     roster::PartyId,
 };
 
-use super::config::Party;
+use super::{config::Party, reception};
 use crate::{
     app_messages::{self, Denied, Hello, SOFTWARE, Welcome},
     carrier::{CarrierError, LinkHandle, LinkReceiver, LinkSender, PeerKey},
@@ -160,9 +160,7 @@ pub(super) async fn greet(visit: Visit, door: Arc<Door>) {
             } else {
                 tracing::warn!(party = %name, "not accepted: {why}");
             }
-            let denied = app_messages::frame(&door.party.identity, &session, Kind::Denied, &why);
-            let _ = sender.send_within(&Egress::of_an_aggregator(Arc::new(denied)), SEND_LIMIT).await;
-            let _ = sender.finish(FINISH_LIMIT).await;
+            reception::deny(&door.party.identity, sender, &why).await;
             if !knocks {
                 let _ = door.events.send(LinkEvent::TurnedAway { party, why: why.to_string() }).await;
             }

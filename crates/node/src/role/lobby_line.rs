@@ -107,12 +107,12 @@ impl<'a> Caller<'a> {
         let (why, advice) = match e {
             CarrierError::NotAccepted => (
                 "the door there is shut for now: a run is going on, or too many knock at the same time".to_owned(),
-                "it is tried again; nothing has to be done here".to_owned(),
+                "it is tried again; nothing has to be done here",
             ),
             other => (other.to_string(), other.advice()),
         };
         if why != self.told {
-            news(not_yet(&why, &advice));
+            news(not_yet(&why, advice));
             self.told = why;
         }
         tokio::time::sleep(self.pause).await;

@@ -29,7 +29,7 @@ use super::{
 };
 use crate::{
     app_messages::{self, Denied},
-    carrier::{self, Allowed, Carrier, CarrierError, Credentials, HEADER_LEN, Link, PeerKey},
+    carrier::{self, Allowed, Carrier, CarrierError, Credentials, HEADER_LEN, Link, LinkSender, PeerKey},
     egress::Egress,
     error::Failure,
     store::held,
@@ -195,19 +195,18 @@ async fn show_in(
     drop((greeters, visits));
     match known {
         Some(Greeters::To(door)) => door::greet(visit, door).await,
-        Some(Greeters::Nowhere | Greeters::NotYet) => turn_away(&identity, visit).await,
+        Some(Greeters::Nowhere | Greeters::NotYet) => deny(&identity, visit.sender, &Denied::NoRun).await,
         // It dials again.
         Some(Greeters::Wait) | None => {}
     }
 }
 
-/// A greeting between two runs.
-async fn turn_away(identity: &Identity, mut visit: Visit) {
+/// Says no to a greeting.
+pub(super) async fn deny(identity: &Identity, mut sender: LinkSender, why: &Denied) {
     let session = app_messages::greeting_session();
-    let denied = app_messages::frame(identity, &session, message::Kind::Denied, &Denied::NoRun);
-    let denied = Egress::of_an_aggregator(Arc::new(denied));
-    if visit.sender.send_within(&denied, FIRST_FRAME).await.is_ok() {
-        let _ = visit.sender.finish(FINISH_LIMIT).await;
+    let denied = app_messages::frame(identity, &session, message::Kind::Denied, why);
+    if sender.send_within(&Egress::of_an_aggregator(Arc::new(denied)), FIRST_FRAME).await.is_ok() {
+        let _ = sender.finish(FINISH_LIMIT).await;
     }
 }
 

@@ -117,19 +117,13 @@ impl RunState {
 
     /// All that the coordinator said, as a file of openings has it, if this site keeps it.
     pub(super) fn openings(&self) -> Option<Vec<u8>> {
-        if self.gap {
-            return None;
-        }
-        Some(openings_to_bytes(&self.said()?))
-    }
-
-    fn said(&self) -> Option<Vec<Said>> {
-        let (told, _) = Journal::<Told>::look(self.config.state.as_ref()?, &self.session).ok()??;
+        let folder = self.config.state.as_ref().filter(|_| !self.gap)?;
+        let (told, _) = Journal::<Told>::look(folder, &self.session).ok()??;
         let said = |told| match told {
             Told::Said(said) => Some(said),
             _ => None,
         };
-        Some(told.into_iter().filter_map(said).collect())
+        Some(openings_to_bytes(&told.into_iter().filter_map(said).collect::<Vec<_>>()))
     }
 
     fn documents(&self) -> Documents<'_> {

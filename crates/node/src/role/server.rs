@@ -392,7 +392,6 @@ impl Run<'_> {
             match self.hub.next(Some(deadline.min(notice.next()))).await {
                 HostEvent::Aggregator(aggregator::Event::DeckReady { members, threshold, .. }) => {
                     self.config.party.tell(Progress::Ready { sites: members.len(), threshold });
-                    self.intermediary_is_there().await?;
                     self.ask_for_the_count(members.clone());
                     self.have_counted().await?;
                     return Ok(members);

@@ -295,38 +295,7 @@ impl SiteSession {
                     let finished: Finished = line.open(&bytes, Kind::Finished)?;
                     self.ended = Some(Ended::ForGood);
                     if self.aggregator == PartyId::Coordinator {
-                        let model = self.read_model(&finished.model).map_err(|why| {
-                            let what = format!("{} sent an unusable model: {}", self.name(), clean(&why));
-                            Failure::new(
-                                Code::Peer,
-                                what,
-                                "speak to its operator; the centres of the rounds are in nobody's file",
-                            )
-                        })?;
-                        if let Some(run) = &self.run {
-                            if run.replay().left_behind(&model) {
-                                return Err(Failure::new(
-                                    Code::Denied,
-                                    format!(
-                                        "{} ended the run on totals that this site is not in: its result cannot be checked here, and \
-                                         was not taken",
-                                        self.name()
-                                    ),
-                                    "this is so where this site came after the first total, or was lost; ask its operator and the \
-                                     other sites whether it was",
-                                ));
-                            }
-                            self.report.result = run.replay().result(&model, false).map_err(|why| {
-                                let what = format!("{} sent a result that does not follow: {why}", self.name());
-                                Failure::new(
-                                    Code::Peer,
-                                    what,
-                                    "do not use it; speak to its operator and to the other sites",
-                                )
-                            })?;
-                        }
-                        self.report.model = Some(model);
-                        self.countersign(&finished, line).await?;
+                        self.last_word(&finished, line).await?;
                     }
                     return Ok(Ending::Finished);
                 }
@@ -348,11 +317,9 @@ impl SiteSession {
                 Some(Kind::Held) => {
                     let held: Held = line.open(&bytes, Kind::Held)?;
                     self.hold(held.batch).map_err(|why| {
-                        Failure::new(
-                            Code::Policy,
-                            format!("{} asked the intermediary to judge what this site refuses: {why}", self.name()),
-                            "speak to its operator",
-                        )
+                        let what =
+                            format!("{} asked the intermediary to judge what this site refuses: {why}", self.name());
+                        Failure::new(Code::Policy, what, "speak to its operator")
                     })?;
                     continue;
                 }

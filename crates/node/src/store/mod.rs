@@ -79,7 +79,6 @@ pub(crate) type Write<'a> = Box<dyn FnOnce() -> Result<(), Failure> + Send + 'a>
 /// That of the first one that failed; the others may be on disk.
 pub(crate) fn side_by_side(mut writes: Vec<Write<'_>>) -> Result<(), Failure> {
     let Some(own) = writes.pop() else { return Ok(()) };
-    let broken = |what: &str| Failure::defect(what);
     aside(|| {
         thread::scope(|scope| {
             let begin = |write| thread::Builder::new().spawn_scoped(scope, write);
@@ -88,12 +87,11 @@ pub(crate) fn side_by_side(mut writes: Vec<Write<'_>>) -> Result<(), Failure> {
             // Every one is waited for, also behind one that failed.
             let others: Vec<_> = begun
                 .into_iter()
-                .map(|begun| match begun {
-                    Ok(write) => write.join().map_err(|_| broken("a write to the disk panicked"))?,
-                    Err(e) => Err(Failure::input(
-                        format!("no thread for a write to the disk: {e}"),
-                        "free memory or processes",
-                    )),
+                .map(|begun| {
+                    let what = |e| format!("no thread for a write to the disk: {e}");
+                    let write =
+                        begun.map_err(|e: std::io::Error| Failure::input(what(e), "free memory or processes"))?;
+                    write.join().map_err(|_| Failure::defect("a write to the disk panicked"))?
                 })
                 .collect();
             others.into_iter().chain([own]).collect()

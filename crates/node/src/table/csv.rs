@@ -15,7 +15,7 @@ use super::{
     cell::{Parsed, parse},
     layout::{Layout, layout},
     normal,
-    records::{Record, Records, Split},
+    records::{Record, Records},
     row::number,
     source::all_of,
     take,
@@ -49,7 +49,7 @@ fn opened<R: Read>(
     }
     let layout = told(&first, whole)?;
     let text = Cursor::new(first).chain(reader);
-    let mut records = Records::new(text, name, Split { delimiter: layout.delimiter, ..Split::of(dialect) });
+    let mut records = Records::new(text, name, Dialect { delimiter: layout.delimiter, ..dialect });
     if layout.said {
         records.skip_line()?;
     }

@@ -3,7 +3,7 @@
 use super::{
     Decimal, Delimiter, Dialect, Fault, Result,
     cell::{Parsed, parse},
-    records::{Records, Split},
+    records::Records,
     signs::is_decimal,
     wanted::list,
 };
@@ -49,7 +49,7 @@ struct Reading {
 impl Reading {
     /// Reads the first rows of `sample`; nothing where not even a header can be told.
     fn of(by: Delimiter, sample: &[u8], whole: bool, (name, dialect): (&str, Dialect), said: bool) -> Option<Reading> {
-        let split = Split { delimiter: Some(by), ..Split::of(dialect) };
+        let split = Dialect { delimiter: Some(by), ..dialect };
         let mut records = Records::new(sample, name, split);
         if said {
             records.skip_line().ok()?;
@@ -223,11 +223,8 @@ pub(super) fn layout(
         [one, two, ..] => {
             header(&one.header)?;
             header(&two.header)?;
-            let what = format!(
-                "header and rows can be read in two ways, with the columns {} or with {}",
-                list(&one.names()),
-                list(&two.names())
-            );
+            let (these, those) = (list(&one.names()), list(&two.names()));
+            let what = format!("header and rows can be read in two ways, with the columns {these} or with {those}");
             let (one, two) = (one.key(dialect.decimal), two.key(dialect.decimal));
             let next = format!("say which it is under [rows] in site.toml: {one} for the first, {two} for the second");
             Err(Fault::said(what, next).of(name))

@@ -19,23 +19,8 @@ const PARTNER: &str = "put its partner where the cell ends, or take the mark out
 /// What is wrong with a line that is past a limit, if it is read by itself.
 pub(super) const TOO_LONG: Fault = Fault::Row("more than fits on a line", "look whether this line is one of rows");
 
-/// How a text is split into cells.
-#[derive(Clone, Copy)]
-pub(super) struct Split {
-    /// What stands between cells; nothing where every line is one cell.
-    pub delimiter: Option<Delimiter>,
-    /// Whether a cell may span lines that look like rows.
-    pub multiline: bool,
-    /// Whether none may span lines.
-    pub by_line: bool,
-}
-
-impl Split {
-    /// Where nobody knows yet what stands between cells.
-    pub(super) fn of(dialect: Dialect) -> Split {
-        Split { delimiter: None, multiline: dialect.multiline, by_line: dialect.by_line }
-    }
-
+/// How a text is split into cells; without a delimiter every line is one.
+impl Dialect {
     /// The byte that ends a cell which begins at the start of `rest`, and where it stands.
     fn end(self, rest: &[u8]) -> usize {
         match self.delimiter {
@@ -90,7 +75,7 @@ pub(super) struct Record {
 /// The rows of a text.
 pub(super) struct Records<R> {
     text: R,
-    split: Split,
+    split: Dialect,
     /// What errors call it.
     pub file: String,
     /// Cells of a row, where the header has been read.
@@ -142,7 +127,7 @@ impl<R> Records<R> {
 }
 
 impl<R: BufRead> Records<R> {
-    pub(super) fn new(text: R, file: &str, split: Split) -> Records<R> {
+    pub(super) fn new(text: R, file: &str, split: Dialect) -> Records<R> {
         let (row, bare, cells) = (Vec::new(), Vec::new(), Vec::new());
         let file = file.to_owned();
         let (width, spanning, line, marked, long, half) = (None, 0, 0, false, false, false);
@@ -395,7 +380,7 @@ mod tests {
     use super::*;
 
     fn all(text: &[u8], delimiter: Option<Delimiter>) -> Result<Vec<Vec<Vec<u8>>>, TableError> {
-        let mut records = Records::new(text, "text", Split { delimiter, multiline: true, by_line: false });
+        let mut records = Records::new(text, "text", Dialect { delimiter, multiline: true, ..Dialect::default() });
         let mut rows = Vec::new();
         while let Some(record) = records.next()? {
             assert!(record.fault.is_none());
@@ -430,7 +415,7 @@ mod tests {
         fn any_text_is_read_or_refused(text in "[ab1,; \"\r\n]{0,40}") {
             for delimiter in [None, Some(Delimiter::Comma), Some(Delimiter::Blanks)] {
                 for (multiline, by_line) in [(false, false), (true, false), (false, true)] {
-                    let mut records = Records::new(text.as_bytes(), "text", Split { delimiter, multiline, by_line });
+                    let mut records = Records::new(text.as_bytes(), "text", Dialect { delimiter, multiline, by_line, ..Dialect::default() });
                     let mut before = 0;
                     loop {
                         match records.next() {
@@ -459,7 +444,8 @@ mod tests {
         fn noi_8_a_line_is_read_by_itself(lines in prop::collection::vec("[ab1,; \"]{1,12}", 1..6), at in 0usize..6, new in "[ab1,; \"]{1,12}") {
             let read = |lines: &[String]| {
                 let text = lines.join("\n");
-                let split = Split { delimiter: Some(Delimiter::Comma), multiline: false, by_line: true };
+                let (delimiter, by_line) = (Some(Delimiter::Comma), true);
+                let split = Dialect { delimiter, by_line, ..Dialect::default() };
                 let mut records = Records::new(text.as_bytes(), "text", split);
                 let mut rows = Vec::new();
                 while let Some(record) = records.next().expect("no error of the whole") {

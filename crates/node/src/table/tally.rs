@@ -154,12 +154,8 @@ impl Tally {
     /// What was read, a thought a line: the same on every screen and page.
     pub fn lines(&self) -> Vec<String> {
         let count = |n: u64, what| counted(n as usize, what);
-        let mut lines = vec![format!(
-            "{} in {}; {} used",
-            count(self.rows, "row"),
-            count(self.files, "file"),
-            if self.used == self.rows { "all are".to_owned() } else { format!("{} are", self.used) }
-        )];
+        let used = if self.used == self.rows { "all are".to_owned() } else { format!("{} are", self.used) };
+        let mut lines = vec![format!("{} in {}; {used} used", count(self.rows, "row"), count(self.files, "file"))];
         let used: Vec<String> = self.columns.iter().map(|of| of.name.clone()).collect();
         let mut some = |n: u64, line: String| lines.extend((n > 0).then_some(line));
         some(self.filtered, format!("left out by the filter of site.toml: {}", count(self.filtered, "row")));

@@ -72,14 +72,12 @@ pub(super) fn methods(all: &Reported) -> String {
         0 => String::new(),
         n => format!(" ({} not in the totals: {})", counted(n, "site"), some_of(&told.missing, ", ")),
     };
+    let (method, m) = (clean(&told.method), number(told.m));
+    let fuzzy = told.m > 1.0 && has_fuzzifier(&told.method);
+    let fuzzy = if fuzzy { format!(" (Bezdek 1981; fuzzifier m = {m})") } else { String::new() };
     let what = match told.method.as_str() {
         "describe" => "described by secure aggregation".to_owned(),
-        method if told.m > 1.0 && has_fuzzifier(method) => format!(
-            "clustered by federated {} (Bezdek 1981; fuzzifier m = {}) under secure aggregation (Bonawitz et al. 2017)",
-            clean(method),
-            number(told.m)
-        ),
-        method => format!("clustered by federated {} under secure aggregation (Bonawitz et al. 2017)", clean(method)),
+        _ => format!("clustered by federated {method}{fuzzy} under secure aggregation (Bonawitz et al. 2017)"),
     };
     let mut rows = whose(told);
     rows[..1].make_ascii_uppercase();

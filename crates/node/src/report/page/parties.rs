@@ -26,14 +26,10 @@ pub(super) fn who(page: &mut Page, all: &Reported) {
         return;
     }
     page.part("Who took part");
-    let n = told.cohort.len() + told.missing.len();
-    page.paragraph(&format!(
-        "{} of {} in the total that {} come from{}.",
-        counted(told.cohort.len(), "site"),
-        n.max(told.cohort.len()),
-        if told.description.is_some() { "these numbers" } else { "the centres" },
-        if told.missing.is_empty() && told.departures.is_empty() { ", nobody missing" } else { "" }
-    ));
+    let (sites, n) = (counted(told.cohort.len(), "site"), told.cohort.len() + told.missing.len());
+    let what = if told.description.is_some() { "these numbers" } else { "the centres" };
+    let missing = if told.missing.is_empty() && told.departures.is_empty() { ", nobody missing" } else { "" };
+    page.paragraph(&format!("{sites} of {n} in the total that {what} come from{missing}."));
     if let Some(over) = &told.indices_cohort {
         page.paragraph(&format!(
             "A site was lost between the centres and their indices: these are over {} alone.",
@@ -111,12 +107,8 @@ pub(super) fn traffic(page: &mut Page, told: &Told) {
     ));
     let (unit, size) = if phases.values().all(|sent| *sent < 10_000_000) { ("kB", 1e3) } else { ("MB", 1e6) };
     let (names, values) = phases.iter().map(|(phase, sent)| (phase.replace('_', " "), *sent as f64 / size)).unzip();
-    page.charts([&Chart::new(
-        format!("{unit} by what they were for"),
-        unit,
-        "",
-        Plot::bars(names, vec![(unit.to_owned(), values)]),
-    )]);
+    let bars = Plot::bars(names, vec![(unit.to_owned(), values)]);
+    page.charts([&Chart::new(format!("{unit} by what they were for"), unit, "", bars)]);
     let n = parties.len();
     let rows: Vec<[Cell; 3]> = parties
         .into_iter()

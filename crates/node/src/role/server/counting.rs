@@ -20,25 +20,6 @@ const RETURN: Duration = Duration::from_secs(30);
 const LOOK: Duration = Duration::from_millis(500);
 
 impl Run<'_> {
-    /// Nothing is asked while nobody could count the rows.
-    pub(super) async fn intermediary_is_there(&mut self) -> Result<(), Failure> {
-        let began = Instant::now();
-        let appear = Duration::from_millis(self.config.timing.join);
-        let mut notice = Notice::new();
-        while !self.counted && !self.hub.is_connected(PartyId::Intermediary) {
-            self.hub.tell_of_wait(&mut notice);
-            if began.elapsed() > appear {
-                return Err(in_vain(&self.config.party.federation.roster.intermediary.name, began.elapsed()));
-            }
-            match self.hub.next(Some(Instant::now() + Duration::from_millis(100))).await {
-                HostEvent::Aggregator(event) => self.event(event)?,
-                HostEvent::Control { from, kind, bytes } => self.control(from, kind, &bytes)?,
-                HostEvent::Deadline => {}
-            }
-        }
-        Ok(())
-    }
-
     /// [APP-2]: has the intermediary count the rows of these sites, now and whenever it comes back.
     pub(super) fn ask_for_the_count(&mut self, cohort: Vec<u16>) {
         let run = self.hub.run();
@@ -65,18 +46,18 @@ impl Run<'_> {
         Ok(())
     }
 
-    /// [APP-2]: waits for the intermediary's word that the rows reach the floor.
+    /// [APP-2]: waits for the intermediary's word that the rows reach the floor. Nothing is asked while nobody could count them.
     pub(super) async fn have_counted(&mut self) -> Result<(), Failure> {
-        let began = Instant::now();
-        let deadline = began + self.config.patience_in_run();
-        let appear = self.config.back_within();
-        let mut seen = began;
-        let mut notice = Notice::new();
+        let patience = self.config.patience_in_run();
+        // Whoever was not there yet has longer than whoever comes back.
+        let (mut seen, mut appear) = (Instant::now(), Duration::from_millis(self.config.timing.join));
+        let (mut deadline, mut notice) = (None, Notice::new());
         while !self.counted {
             if self.hub.is_connected(PartyId::Intermediary) {
-                seen = Instant::now();
+                (seen, appear) = (Instant::now(), self.config.back_within());
+                deadline.get_or_insert(seen + patience);
             }
-            match self.hub.next(Some(deadline.min(Instant::now() + LOOK))).await {
+            match self.hub.next(Some(Instant::now() + LOOK)).await {
                 HostEvent::Aggregator(event) => self.event(event)?,
                 HostEvent::Control { from, kind, bytes } => self.control(from, kind, &bytes)?,
                 HostEvent::Deadline => {
@@ -84,8 +65,9 @@ impl Run<'_> {
                     self.hub.tell_of_wait(&mut notice);
                 }
             }
-            if !self.counted && (Instant::now() >= deadline || seen.elapsed() > appear) {
-                let waited = if seen.elapsed() > appear { appear } else { began.elapsed() };
+            let away = seen.elapsed() > appear;
+            if !self.counted && (away || deadline.is_some_and(|deadline| Instant::now() >= deadline)) {
+                let waited = if away { appear } else { patience };
                 return Err(in_vain(&self.config.party.federation.roster.intermediary.name, waited));
             }
         }

@@ -17,6 +17,34 @@ use crate::{
 };
 
 impl SiteSession {
+    /// Takes the coordinator's last word: its model, and the result if it follows from what was opened to this site.
+    ///
+    /// # Errors
+    /// A [`Failure`] if one of them cannot be used.
+    pub(super) async fn last_word(&mut self, finished: &Finished, line: &mut Line) -> Result<(), Failure> {
+        let name = self.name();
+        let model = self.read_model(&finished.model).map_err(|why| {
+            let what = format!("{name} sent an unusable model: {}", clean(&why));
+            Failure::new(Code::Peer, what, "speak to its operator; the centres of the rounds are in nobody's file")
+        })?;
+        if let Some(run) = &self.run {
+            if run.replay().left_behind(&model) {
+                let what = format!(
+                    "{name} ended the run on totals that this site is not in: its result cannot be checked here, and was not taken"
+                );
+                let next = "this is so where this site came after the first total, or was lost; ask its operator and the other sites whether \
+                            it was";
+                return Err(Failure::new(Code::Denied, what, next));
+            }
+            self.report.result = run.replay().result(&model, false).map_err(|why| {
+                let what = format!("{name} sent a result that does not follow: {why}");
+                Failure::new(Code::Peer, what, "do not use it; speak to its operator and to the other sites")
+            })?;
+        }
+        self.report.model = Some(model);
+        self.countersign(finished, line).await
+    }
+
     /// Signs the coordinator's result where it is what this site came to itself, and sends the signature ([RES-3]). Its ledger knows
     /// of it first. A result that does not follow is not signed: this site then keeps its own.
     pub(super) async fn countersign(&mut self, finished: &Finished, line: &mut Line) -> Result<(), Failure> {
