@@ -25,7 +25,6 @@ use veilsum_node::{
         client::{self, ClientConfig},
         server::{self, Progress, RunResult},
     },
-    table,
 };
 use veilsum_testkit::cast::Cast;
 use veilsum_testkit::{
@@ -107,9 +106,10 @@ async fn mixed(python: &Path, work: &PlanSpec, sites: &[(String, Rows)], vanish:
     let (key, data) = (folder.path("site.key"), folder.path("rows.csv"));
     write_key(&key, name, identity, Existing::Refuse).expect("a key file");
     let names: Vec<&str> = work.columns.iter().map(|c| c.name.as_str()).collect();
-    let out = File::create(&data).expect("a data file");
-    let cells = rows.iter().map(|row| row.iter().map(|x| format!("{x:?}")).collect::<Vec<_>>());
-    table::write_csv(out, &names, cells).expect("written rows");
+    let mut written = csv::Writer::from_path(&data).expect("a data file");
+    written.write_record(&names).expect("a header");
+    rows.iter().for_each(|row| written.serialize(row).expect("a row"));
+    written.flush().expect("written rows");
     let mut command = Command::new(python);
     command.arg("-B").arg(reference().join("take_part.py")).args(["--key", &key, "--data", &data]);
     command.args(["--result", &folder.path("model.json")]);

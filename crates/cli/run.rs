@@ -11,10 +11,7 @@ use veilsum_node::{
     documents::GuestList,
     error::{Code, Failure},
     report,
-    role::{
-        server,
-        status::{self, Window},
-    },
+    role::{server, status::Window},
 };
 use veilsum_proto::roster::PartyId;
 
@@ -28,9 +25,11 @@ pub(crate) fn one(args: &RunArgs, json: bool) -> Result<(), Failure> {
     match id {
         PartyId::Coordinator => {
             let mut config = coordinator::prepare(args, json)?;
-            let _window = status::show(&mut config.party, id, &state);
-            let (result, written) = block_on(server::run_and_write(config, &args.out))?;
-            crate::say!("{}", report::of_server(&result, &written, json).trim_end());
+            let window = Window::open(&state, "", "");
+            window.watch(&mut config.party, id);
+            let (result, _) = block_on(server::run_and_write(config, &args.out))?;
+            let text = report::centres(&result) + &report::summary(&result);
+            crate::verb::print(json, &report::document(&result, None), &text)?;
             result.ended_early.map_or(Ok(()), |early| Err(early.failure()))
         }
         PartyId::Intermediary => {

@@ -84,14 +84,7 @@ pub fn question_digest(query: &[u8]) -> Hash {
 
 /// That a ledger has an entry of a frame. The ledger alone makes one.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Entered(Disclosure);
-
-impl Entered {
-    /// What the entry says that the frame gives away.
-    pub fn discloses(self) -> Disclosure {
-        self.0
-    }
-}
+pub struct Entered(());
 
 /// An open ledger.
 pub struct Ledger {
@@ -432,7 +425,7 @@ impl Ledger {
             }
             self.sent.insert(digest);
         }
-        Ok(Entered(discloses))
+        Ok(Entered(()))
     }
 
     /// Whether this frame of the plan is entered: any other one never left.

@@ -5,30 +5,13 @@ use std::sync::Arc;
 
 use serde::Serialize;
 use veilsum_door::Entered;
-use veilsum_proto::{
-    identity::Identity,
-    message::{Disclosure, Kind},
-    suite::Hash,
-};
+use veilsum_proto::{identity::Identity, message::Kind, suite::Hash};
 
 use crate::app_messages::{self, Aborted, CentreDistances, CountReady, CountReply, Hello, JudgeReply};
 
 /// A frame that may leave.
 #[derive(Clone)]
-pub struct Egress {
-    frame: Arc<Vec<u8>>,
-    why: MayLeave,
-}
-
-/// Why a frame may leave.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum MayLeave {
-    /// Rows have no part in it: greetings, words on rosters and plans, distances between centres that others laid, and all that an
-    /// aggregator says, which has no rows.
-    CannotDependOnRows,
-    /// The site's ledger has an entry of it, and says what it gives away.
-    InLedger(Disclosure),
-}
+pub struct Egress(Arc<Vec<u8>>);
 
 mod sealed {
     pub trait Sealed {}
@@ -50,38 +33,32 @@ public!(Hello, CentreDistances, Aborted, CountReady, CountReply, JudgeReply);
 impl Egress {
     /// A control message of a session, signed.
     pub(crate) fn control<T: Public>(identity: &Identity, session: &Hash, kind: Kind, message: &T) -> Egress {
-        let frame = app_messages::frame(identity, session, kind, message);
-        Egress { frame: Arc::new(frame), why: MayLeave::CannotDependOnRows }
+        Egress(Arc::new(app_messages::frame(identity, session, kind, message)))
     }
 
     /// A frame of the lobby: its messages are about keys, rosters and plans ([JOI-7]).
     pub(crate) fn of_the_lobby(frame: Vec<u8>) -> Egress {
-        Egress { frame: Arc::new(frame), why: MayLeave::CannotDependOnRows }
+        Egress(Arc::new(frame))
     }
 
     /// What an aggregator sends.
     pub(crate) fn of_an_aggregator(frame: Arc<Vec<u8>>) -> Egress {
-        Egress { frame, why: MayLeave::CannotDependOnRows }
+        Egress(frame)
     }
 
     /// A site's frame that its ledger has an entry of.
-    pub(crate) fn in_ledger(frame: Arc<Vec<u8>>, entered: Entered) -> Egress {
-        Egress { frame, why: MayLeave::InLedger(entered.discloses()) }
+    pub(crate) fn in_ledger(frame: Arc<Vec<u8>>, _: Entered) -> Egress {
+        Egress(frame)
     }
 
     /// Another process's bytes: of a test that is a broken or hostile peer, or of a site in another language behind a relay.
     #[cfg(any(test, feature = "testing"))]
     pub fn foreign(frame: &[u8]) -> Egress {
-        Egress { frame: Arc::new(frame.to_vec()), why: MayLeave::CannotDependOnRows }
+        Egress(Arc::new(frame.to_vec()))
     }
 
     /// Header and body.
     pub fn bytes(&self) -> &[u8] {
-        &self.frame
-    }
-
-    /// Why it may leave.
-    pub fn why(&self) -> MayLeave {
-        self.why
+        &self.0
     }
 }

@@ -389,18 +389,6 @@ impl Window {
     pub fn rest(&self) {
         held(&self.board).rest(seconds_since_1970());
     }
-
-    /// What it shows.
-    pub fn status(&self) -> Status {
-        held(&self.board).clone()
-    }
-}
-
-/// For a process that runs one plan: [`Window::open`] and [`Window::watch`].
-pub fn show(party: &mut Party, id: PartyId, folder: &Path) -> Window {
-    let window = Window::open(folder, &party.name_of(id), "");
-    window.watch(party, id);
-    window
 }
 
 mod socket;

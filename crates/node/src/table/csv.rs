@@ -1,13 +1,11 @@
-//! Rows from CSV files, and tables as CSV files.
+//! Rows from CSV files.
 
 use std::{
     borrow::Cow,
     fs::File,
-    io::{self, BufReader, Chain, Cursor, Read, Write},
+    io::{BufReader, Chain, Cursor, Read},
     path::Path,
 };
-
-use csv::ByteRecord;
 
 use super::{
     Batches, Cell, Decimal, Dialect, Fault, MAX_ROW, MAX_VALUES, Place, Result, Row, RowReader, Table, TableError,
@@ -229,36 +227,6 @@ pub fn read_matrix_from(reader: impl Read, name: &str, columns: usize) -> Result
     Ok(matrix)
 }
 
-/// Writes a header and rows of text, quoted where needed.
-pub fn write_csv<N, R>(out: impl Write, header: &[N], rows: R) -> Result<()>
-where
-    N: AsRef<str>,
-    R: IntoIterator,
-    R::Item: IntoIterator<Item: AsRef<str>>,
-{
-    let unwritten = |fault: Fault| fault.of("the table");
-    let mut writer = csv::WriterBuilder::new().flexible(true).from_writer(out);
-    let mut write = |record: &ByteRecord| -> Result<()> {
-        if record.len() != header.len() {
-            let (got, expected) = (record.len(), header.len());
-            let what = format!("cannot be written: a row has {got} cells under {expected} column names");
-            return Err(unwritten(Fault::said(what, "")));
-        }
-        writer.write_byte_record(record).map_err(|error| unwritten(Fault::Write(into_io(error))))
-    };
-    let mut record = ByteRecord::new();
-    record.extend(header.iter().map(AsRef::as_ref));
-    write(&record)?;
-    for row in rows {
-        record.clear();
-        for cell in row {
-            record.push_field(cell.as_ref().as_bytes());
-        }
-        write(&record)?;
-    }
-    writer.flush().map_err(|source| unwritten(Fault::Write(source)))
-}
-
 // ---- Header and cells -----------------------------------------------------------------------------------------------
 
 /// The first of these names that is a number, from 0.
@@ -281,13 +249,4 @@ fn column_names<'a>(file: &str, line: Place, header: impl Iterator<Item = &'a [u
     let names = names.collect::<Result<Vec<_>, _>>()?;
     check_names(file, &names)?;
     Ok(names)
-}
-
-fn into_io(error: csv::Error) -> io::Error {
-    match error.into_kind() {
-        csv::ErrorKind::Io(error) => error,
-        // Rows of any length and of bytes are asked for, so nothing else can come. Its text is not passed on, as it
-        // might quote a cell.
-        _ => io::Error::other("the CSV library gave up"),
-    }
 }

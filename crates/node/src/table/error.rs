@@ -161,9 +161,6 @@ pub enum Fault {
     /// The file can't be read to its end.
     #[error("cannot be read ({0})")]
     Read(io::Error),
-    /// The table can't be written.
-    #[error("cannot be written ({0})")]
-    Write(io::Error),
     /// Of a row by itself: what is wrong with it, and what to do.
     #[error("{0}")]
     Row(&'static str, &'static str),
@@ -272,7 +269,6 @@ impl Fault {
                 "what is packed in it is damaged: export or copy the file again"
             }
             Self::Read(_) => "check that it is a regular file on a healthy disk",
-            Self::Write(_) => "check the free space and the folder's permissions",
             Self::Ragged { .. } => {
                 "look for a missing or an extra separator, also at the end of the line, or a quotation mark without its partner"
             }

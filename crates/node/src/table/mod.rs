@@ -48,7 +48,7 @@ pub mod types;
 mod wanted;
 
 pub use cell::Cell;
-pub use csv::{read_csv_from, read_matrix, read_matrix_from, write_csv};
+pub use csv::{read_csv_from, read_matrix, read_matrix_from};
 pub use dialect::{Decimal, Delimiter, Dialect};
 use error::Result;
 pub use error::{Fault, Place, Reasons, Spot, TableError};

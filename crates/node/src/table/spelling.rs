@@ -83,11 +83,6 @@ impl<T: Copy> Spellings<T> {
     pub fn of(&self, text: &str) -> Option<T> {
         self.0.get(text).or_else(|| self.0.get(&*common(text))).copied()
     }
-
-    /// Every text in normal form that is one of the words as it stands, and what it stands for.
-    pub fn each(&self) -> impl Iterator<Item = (&str, T)> {
-        self.0.iter().map(|(text, of)| (text.as_str(), *of))
-    }
 }
 
 #[cfg(test)]

@@ -8,34 +8,19 @@ use super::Use;
 type Refused = (&'static str, &'static str);
 
 /// A kind of types.
-pub struct Kind {
-    /// What people call them, as in the table of `docs/src/rows.md`.
-    pub name: &'static str,
-    /// What they are read as, as there.
-    pub read: &'static str,
+struct Kind {
+    /// What people call them, as in the table of `docs/src/rows.md`, which says what they are read as.
+    name: &'static str,
     /// Why they are refused, and what to do; nothing where they are read.
     refused: Option<Refused>,
 }
 
-const NUMBERS: Kind = Kind {
-    name: "integers, floats, decimals",
-    read: "the nearest double, as of the same digits in a text; NaN is a missing value",
-    refused: None,
-};
-const YES_OR_NO: Kind = Kind {
-    name: "boolean",
-    read: "1 or 0; for categories `true` or `false`, in large or small letters",
-    refused: None,
-};
-const TEXT: Kind = Kind {
-    name: "text, dictionary of text",
-    read: "what it is in CSV: a number, a category, a label, or a word that `[rows.values]` gives a number",
-    refused: None,
-};
-const NOTHING: Kind = Kind { name: "null", read: "a missing value in every row", refused: None };
+const NUMBERS: Kind = Kind { name: "integers, floats, decimals", refused: None };
+const YES_OR_NO: Kind = Kind { name: "boolean", refused: None };
+const TEXT: Kind = Kind { name: "text, dictionary of text", refused: None };
+const NOTHING: Kind = Kind { name: "null", refused: None };
 const TIME: Kind = Kind {
     name: "date, time, timestamp, duration",
-    read: "an error: export a number, such as years or days since a date",
     refused: Some((
         "and a point in time is not a number",
         "export a number in its place, such as years or days since a date, or leave the column out of the plan",
@@ -43,12 +28,10 @@ const TIME: Kind = Kind {
 };
 const NESTED: Kind = Kind {
     name: "list, struct, map, variant",
-    read: "an error: export its parts as columns, or leave the column out",
     refused: Some(("which is nested", "export its parts as columns of their own, or leave the column out of the plan")),
 };
 const OTHER: Kind = Kind {
     name: "binary, UUID, geometry, and others",
-    read: "an error: export a number or a text, or leave the column out",
     refused: Some((
         "which is neither number nor text",
         "export it as a number or as text, or leave it out of the plan",
@@ -70,9 +53,6 @@ const WORDS: Refused = (
 );
 /// Under which key a column has what its writer called its type.
 pub(super) const EXTENSION: &str = "ARROW:extension:name";
-
-/// All kinds, in the order of the table in `docs/src/rows.md`.
-pub const KINDS: [&Kind; 7] = [&NUMBERS, &YES_OR_NO, &TEXT, &NOTHING, &TIME, &NESTED, &OTHER];
 
 /// The kind of a type.
 fn kind_of(of: &DataType) -> &'static Kind {
@@ -141,9 +121,8 @@ mod tests {
         let page = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/src/rows.md");
         let page = std::fs::read_to_string(page).unwrap();
         let (_, rows) = page.split_once("| type of a column | is read as |\n|---|---|\n").unwrap();
-        let rows: Vec<&str> = rows.lines().take_while(|line| line.starts_with('|')).collect();
-        let kinds: Vec<String> = KINDS.iter().map(|kind| format!("| {} | {} |", kind.name, kind.read)).collect();
-        assert_eq!(rows, kinds);
+        let rows: Vec<&str> = rows.lines().map_while(|line| line.strip_prefix("| ")?.split(" | ").next()).collect();
+        assert_eq!(rows, [&NUMBERS, &YES_OR_NO, &TEXT, &NOTHING, &TIME, &NESTED, &OTHER].map(|kind| kind.name));
     }
 
     /// What a writer gave another meaning is no number, whatever it is held in.
