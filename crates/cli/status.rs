@@ -117,8 +117,9 @@ impl StatusArgs {
         let (mut totals, mut in_run, mut answered) = (None, false, None);
         let written = if id == PartyId::Coordinator || id == PartyId::Intermediary {
             let (entries, at) = Journal::<HubEntry>::look(folder, &session(id)).ok()??;
-            let records: Vec<_> = entries.into_iter().filter_map(HubEntry::machine).collect();
-            totals = (!records.is_empty()).then(|| records.iter().filter(|record| record.is_total()).count());
+            let has_begun = entries.iter().any(|entry| matches!(entry, HubEntry::Machine(_)));
+            let is_total = |entry: &&HubEntry| matches!(entry, HubEntry::Machine(record) if record.is_total());
+            totals = has_begun.then(|| entries.iter().filter(is_total).count());
             seconds(at)
         } else {
             let journal = Journal::<Record>::look(folder, &session(PartyId::Coordinator)).ok()?;

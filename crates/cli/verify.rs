@@ -244,12 +244,6 @@ impl Verb for VerifyArgs {
     }
 }
 
-/// Sites of whom one at least is honest, where no more collude than the plan withstands: those that share a secret.
-fn sites_needed(found: &Found) -> usize {
-    let (terms, sites) = (&found.federation.terms, found.federation.roster.sites.len());
-    terms.threshold_of(sites, sites).unwrap_or(sites)
-}
-
 /// What nobody's signature says ([RES-6]).
 fn not_covered(found: &Found) -> Vec<String> {
     let Found { federation, checked, recomputed } = found;
@@ -283,7 +277,10 @@ fn not_covered(found: &Found) -> Vec<String> {
         }
         Some(_) => {}
     }
-    if recomputed.is_some() && sites_needed(found) > checked.sites.len() {
+    // Of those that share a secret one at least is honest, where no more collude than the plan withstands.
+    let sites = federation.roster.sites.len();
+    let needed = federation.terms.threshold_of(sites, sites).unwrap_or(sites);
+    if recomputed.is_some() && needed > checked.sites.len() {
         out.push(format!(
             "which masks were taken off the last total, which run this is, and why a run ended early: only sites can check these, and {} \
              signed, fewer than share a secret",

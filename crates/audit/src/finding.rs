@@ -105,11 +105,6 @@ pub enum Limit {
 }
 
 impl Limit {
-    /// The largest number of successes of a rate.
-    pub fn hits(most: u64, of: u64) -> Limit {
-        Limit::AtMost(most as f64 / of.max(1) as f64)
-    }
-
     fn holds(self, x: f64) -> bool {
         match self {
             Limit::AtMost(most) => x <= most,
@@ -161,8 +156,8 @@ impl Measure {
     /// A rate that must be complete without the protection; with it, at most `chance` successes may come from blind
     /// guessing.
     pub fn rates(what: impl Into<String>, unprotected: Rate, protected: Rate, chance: f64) -> Measure {
-        let bound = Limit::hits(beyond_chance(chance), protected.of);
-        Measure::new(what, unprotected, Limit::AtLeast(1.0), protected, bound)
+        let most = beyond_chance(chance) as f64 / protected.of.max(1) as f64;
+        Measure::new(what, unprotected, Limit::AtLeast(1.0), protected, Limit::AtMost(most))
     }
 
     /// The verdict about the product; a break outranks a failed control.
@@ -355,6 +350,6 @@ mod tests {
         assert_eq!(short(1.234e-7), "1.2e-7");
         assert_eq!(short(5e12), "5.0e12");
         assert_eq!(short(0.0), "0");
-        assert_eq!(Limit::hits(1, 4).shown(Rate::default().into()), "<= 25 %");
+        assert_eq!(Limit::AtMost(0.25).shown(Rate::default().into()), "<= 25 %");
     }
 }

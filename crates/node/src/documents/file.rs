@@ -93,12 +93,7 @@ pub(super) fn in_file(path: &Path, failure: Failure) -> Failure {
 
 /// The text of a document of this format.
 pub(super) fn text_of<T: serde::Serialize>(comment: &str, format: &str, value: &T) -> Result<String, Failure> {
-    to_toml(&format!("{comment}format = {format:?}\n"), value)
-}
-
-/// A value as text behind a comment. The types here always have one.
-pub(super) fn to_toml<T: serde::Serialize>(comment: &str, value: &T) -> Result<String, Failure> {
-    toml::to_string(value)
-        .map(|text| format!("{comment}{text}"))
-        .map_err(|e| Failure::defect(format!("the document has no text form: {e}")))
+    // The types here always have one.
+    let text = toml::to_string(value).map_err(|e| Failure::defect(format!("the document has no text form: {e}")))?;
+    Ok(format!("{comment}format = {format:?}\n{text}"))
 }

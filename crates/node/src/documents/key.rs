@@ -33,15 +33,11 @@ pub fn write_key(path: impl AsRef<Path>, name: &str, identity: &Identity, existi
     let comment = "# The secret key of one party. Never send it to anybody; a copy of it is that party.\n";
     let parts = [comment, "format = \"", FORMAT, "\"\nname = \"", name, "\"\nseed = \""];
     parts.iter().for_each(|part| text.push_str(part));
-    push_hex(&mut text, &identity.seed()[..]);
-    text.push_str("\"\n");
-    Ok(files::write_private(path, text.as_bytes(), existing)?)
-}
-
-fn push_hex(text: &mut String, secret: &[u8]) {
-    for digit in secret.iter().flat_map(|byte| [byte >> 4, byte & 15]) {
+    for digit in identity.seed().iter().flat_map(|byte| [byte >> 4, byte & 15]) {
         text.push(char::from_digit(u32::from(digit), 16).unwrap_or('0'));
     }
+    text.push_str("\"\n");
+    Ok(files::write_private(path, text.as_bytes(), existing)?)
 }
 
 /// Reads a secret key file that only its owner can read: the identity and its name.

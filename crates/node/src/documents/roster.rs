@@ -58,12 +58,8 @@ pub fn load_signed_roster(path: impl AsRef<Path>) -> Result<SignedRoster, Failur
         let why = format!("{} is not there yet: not everybody who was invited has been let in", path.display());
         return Err(Failure::input(why, "see who is missing: veilsum federation show"));
     }
-    parse_roster(path, &read_text(path, MAX_FILE)?)
-}
-
-/// The same from a text; errors call it `path`.
-pub(super) fn parse_roster(path: &Path, text: &str) -> Result<SignedRoster, Failure> {
-    let RosterFile { name, signature, coordinator, intermediary, site: sites } = document(path, text, FORMAT, NEXT)?;
+    let RosterFile { name, signature, coordinator, intermediary, site: sites } =
+        document(path, &read_text(path, MAX_FILE)?, FORMAT, NEXT)?;
     let signed = SignedRoster { roster: Roster { name, coordinator, intermediary, sites }, signature };
     signed.clone().verify().map_err(|e| refused(path, &e, NEXT))?;
     Ok(signed)

@@ -39,16 +39,6 @@ impl Entry for HubEntry {
     }
 }
 
-impl HubEntry {
-    /// The entry of the machine, if it is one.
-    pub fn machine(self) -> Option<Record> {
-        match self {
-            HubEntry::Machine(record) => Some(record),
-            HubEntry::Counting(_) => None,
-        }
-    }
-}
-
 /// What an intermediary counts for.
 #[derive(Clone, PartialEq, Default, Debug, Serialize, Deserialize)]
 pub struct Counting {
