@@ -27,9 +27,8 @@ pub(crate) fn one(args: &RunArgs, json: bool) -> Result<(), Failure> {
             let mut config = coordinator::prepare(args, json)?;
             let window = Window::open(&state, "", "");
             window.watch(&mut config.party, id);
-            let (result, _) = block_on(server::run_and_write(config, &args.out))?;
-            let text = report::centres(&result) + &report::summary(&result);
-            crate::verb::print(json, &report::document(&result, None), &text)?;
+            let (result, written) = block_on(server::run_and_write(config, &args.out))?;
+            crate::say!("{}", report::of_server(&result, &written, json).trim_end());
             result.ended_early.map_or(Ok(()), |early| Err(early.failure()))
         }
         PartyId::Intermediary => {

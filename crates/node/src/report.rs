@@ -190,3 +190,21 @@ pub fn summary(result: &RunResult) -> String {
     }
     out
 }
+
+/// What the coordinator's `veilsum run` says of a run: with `json` one document, else a text.
+pub fn of_server(result: &RunResult, written: &[PathBuf], json: bool) -> String {
+    if json {
+        return document(result, None).to_string();
+    }
+    let mut text = centres(result) + &summary(result);
+    if let Some((_, signed)) = &result.signed {
+        let sites = signed.by.iter().filter(|by| by.ledger.is_some()).count();
+        let of = counted(result.cohort.len(), "site");
+        let file = written.first().map_or_else(|| "result.json".to_owned(), |path| files::quoted(path).to_string());
+        let _ = writeln!(text, "signed by this coordinator, and by {sites} of {of}: veilsum verify {file}");
+    }
+    for path in written {
+        let _ = writeln!(text, "wrote {}", path.display());
+    }
+    text
+}
