@@ -34,11 +34,7 @@ pub const PLAN_KEYS: &[(&str, &str, &str)] = &[
     ("rows_per_person", "person.rows", "Noise hides persons, of whom so many rows count at a site at most [rows]"),
     ("dp_absolute_rounds", "absolute_rounds", "First rounds with sums around the box's middle [0; 3 if uniform]"),
     ("dp_tau", "tau", "How far a row pulls at first, in half diagonals of the box [0.25; 0 for K = 1]"),
-    (
-        "dp_retries",
-        "retries",
-        "Rounds that are lost or break off, each paid for in advance [2]",
-    ),
+    ("dp_retries", "retries", "Rounds that are lost or break off, each paid for in advance [2]"),
     ("dp_useless", "", "true makes the plan even if centres cannot be told from its noise [false]"),
     (
         "",
