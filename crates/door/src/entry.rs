@@ -33,7 +33,6 @@ pub struct Entry {
 }
 
 /// What happened.
-#[expect(clippy::large_enum_variant, reason = "entries are read one at a time, and most are frames")]
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Event {
