@@ -354,7 +354,7 @@ impl Check<'_> {
         let account = self.took("ledger", looked)?;
         let says = match account.spent().answers {
             0 => "whole, and nothing was given away yet".to_owned(),
-            n => format!("whole, and as its head says: {} so far", counted(n as usize, "answer")),
+            n => format!("whole: {} charged so far", counted(n as usize, "answer")),
         };
         self.pass("ledger", says);
         Some(account)

@@ -152,10 +152,10 @@ impl Spent {
         }
         if self.answers > 0 {
             let answers = counted(self.answers as usize, "answer");
-            lines.push(format!("  {answers} so far"));
+            lines.push(format!("  {answers} charged so far"));
         }
         if self.exact {
-            lines.push(format!("  {} exact numbers have left. {}", self.exact_numbers, words::EXACT));
+            lines.push(format!("  {} exact numbers were charged. {}", self.exact_numbers, words::EXACT));
             lines.push("  What came or went since can be computed from exact totals of now; `veilsum agree plan.toml` shows it.".to_owned());
         }
         lines.push(format!("  {}", self.of_a_person));

@@ -51,7 +51,9 @@ pub struct Account {
     of_plans: BTreeMap<Hash, u64>,
     /// Deck and slot in which seeds or shares left last, and whether shares did, by session and run.
     gave: BTreeMap<(Hash, Hash), ((u32, u16), bool)>,
-    /// Deck and slot of the last answer, by session and run.
+    /// Deck and slot of the last answer that was charged, by session and run.
+    charged: BTreeMap<(Hash, Hash), (u32, u16)>,
+    /// The same of the last one that left.
     last: BTreeMap<(Hash, Hash), (u32, u16)>,
     /// Digests of the questions that were answered, by session.
     questions: BTreeMap<Hash, BTreeSet<Hash>>,
@@ -94,7 +96,8 @@ impl Account {
         }
     }
 
-    fn charge(&mut self, Talk { plan, session, .. }: &Talk, answer: &Answer) {
+    fn charge(&mut self, Talk { plan, session, run }: &Talk, place: &Place, answer: &Answer) {
+        self.charged.insert((*session, *run), (place.deck, place.slot));
         self.questions.entry(*session).or_default().insert(answer.question);
         self.spent.add(answer);
         if let Some(nano_rho) = answer.cost.nano_rho {
@@ -129,7 +132,7 @@ impl Account {
                 self.begun.insert(*plan, *nano_rho);
             }
             Note::Ended(plan) => drop(self.begun.remove(plan)),
-            Note::Charged { talk, answer, .. } => self.charge(talk, answer),
+            Note::Charged { talk, place, answer } => self.charge(talk, place, answer),
         }
     }
 
@@ -214,6 +217,11 @@ impl Account {
     /// Deck and slot in which seeds or shares of this conversation left last, and whether shares did.
     pub fn gave(&self, session: Hash, run: Hash) -> Option<((u32, u16), bool)> {
         self.gave.get(&(session, run)).copied()
+    }
+
+    /// Whether an answer was charged in this round, or in a later one of its run ([JRN-2]).
+    pub fn has_charged(&self, session: Hash, run: Hash, slot: (u32, u16)) -> bool {
+        self.charged.get(&(session, run)).is_some_and(|last| *last >= slot)
     }
 
     /// Whether an answer left in this round, or in a later one of its run. What was sent then stands in the journal.

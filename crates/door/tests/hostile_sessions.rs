@@ -121,7 +121,7 @@ impl Process<'_> {
         let facts = self.facts.clone();
         self.over = !matches!(opened.begin_run(&facts, &Policy::default()).expect("a disk"), Verdict::Yes(_));
         let records = self.journals.entry(session).or_default();
-        records.retain(|record| record.answer().is_none_or(|frame| opened.has_left(frame)));
+        records.retain(|record| record.answer().is_none_or(|(_, frame)| opened.has_left(frame)));
         self.site = Site::restore(self.run.hub.kit.site(0), records.clone()).expect("a journal that was written whole");
         veilsum_proto::vectors_api::await_no_opening(&mut self.site);
         self.ledger = Some(opened);
@@ -180,9 +180,13 @@ impl Process<'_> {
         self.prices.insert(asked.context, price);
         let cost = Cost { scalars: asked.words as u64, nano_rho: Some(price) };
         let offer = Offer { kind: "shifts", cost, drawn: None };
+        let before = files(&self.folder).map(|file| fs::read(file).unwrap_or_default());
         let said = self.opened().consent(&facts, &Policy::default(), asked, (&talk, place), offer).expect("a disk");
-        // What is charged is on disk before a row is visited.
-        self.lives()?;
+        // It dies before the charge is whole, or after that and before a row is visited.
+        if self.lives().is_err() {
+            self.dies_within(&before);
+            return Err(());
+        }
         let input = match said {
             Ok(granted) => {
                 // A plan with noise gives no words away that somebody else made.
@@ -194,7 +198,7 @@ impl Process<'_> {
                 };
                 let charged = self.ledger.as_ref().expect("an open ledger").account().spent().nano_rho;
                 let mut none = || {
-                    assert_eq!(on_disk(), charged, "a row is visited before the disk knows of its charge");
+                    assert_eq!(on_disk(), charged, "a row is visited before its charge is written");
                     vec![3; asked.words]
                 };
                 granted.noisy(&vec![1.0; asked.words], Source::Elsewhere(&mut none), self.dice).expect("its own noise")

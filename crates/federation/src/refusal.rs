@@ -139,6 +139,10 @@ impl From<No> for Failure {
             No::OtherUnit { .. } => {
                 "put person and rows_per_person in site.toml back: an account keeps its unit for good"
             }
+            No::Price => {
+                "this site takes no further part in this run: wait for a new plan, and find out why the process ended amid rounds \
+                 (dp_retries of a plan says for how many there is room)"
+            }
             No::Exact => "ask for a plan with noise; `exact` in site.toml lets you agree to others, one by one",
             No::ExactAny => "ask for the same plan with sites = \"same\", or for one with noise",
             No::Clusters | No::Fuzzifier | No::NamesCentres => {

@@ -75,14 +75,6 @@ impl Error {
         Error::PeerMisbehaved { who: who.into(), what: what.into(), rule }
     }
 
-    /// A frame that does not even decode is the fault of whoever sent it, too.
-    pub(crate) fn sent_by(self, who: &str) -> Self {
-        match self {
-            Error::Malformed { what, why, rule } => Error::peer(who, format!("sent a malformed {what}: {why}"), rule),
-            other => other,
-        }
-    }
-
     pub(crate) fn refused(what: impl Into<String>, rule: Rule) -> Self {
         Error::Refused { what: what.into(), rule }
     }

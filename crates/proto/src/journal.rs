@@ -80,10 +80,10 @@ impl Record {
         }
     }
 
-    /// The answer, if this entry is one.
-    pub fn answer(&self) -> Option<&[u8]> {
+    /// Deck and slot of the answer, and its frame, if this entry is one.
+    pub fn answer(&self) -> Option<((u32, u16), &[u8])> {
         match &self.0 {
-            Entry::Masked { frame, .. } => Some(frame),
+            Entry::Masked { deck, slot, frame, .. } => Some(((*deck, *slot), frame)),
             _ => None,
         }
     }

@@ -39,7 +39,7 @@ const PLAN: Hash = Hash([1; 32]);
 const RUN: Hash = Hash([3; 32]);
 
 const TALK: Talk = Talk { plan: PLAN, session: Hash([2; 32]), run: RUN };
-/// Somebody else's conversation, which has promised nothing.
+/// Somebody else's conversation, which was charged nothing.
 const OTHER: Talk = Talk { session: Hash([77; 32]), ..TALK };
 
 fn place(slot: u16, cohort: u8) -> Place {
@@ -163,7 +163,11 @@ fn led_7_a_charge_is_for_one_frame() {
     let spent = |ledger: &Ledger| (ledger.account().spent().nano_rho, ledger.account().rho_of(&PLAN));
     let words =
         |ledger: &mut Ledger, frame: &[u8], slot| ledger.record(frame, Disclosure::MaskedWords, Some(place(slot, 9)));
+    let charged = |ledger: &Ledger, slot| ledger.account().has_charged(TALK.session, RUN, (0, slot));
+    assert!(!charged(&ledger, 1));
     charge(&mut ledger, place(1, 9), noised(1, 7));
+    assert!(charged(&ledger, 1) && !charged(&ledger, 2));
+    assert!(!ledger.disk.as_ref().unwrap().log.is_dirty(), "it is on disk before a row is visited");
     for _ in 0..2 {
         words(&mut ledger, b"words", 1).unwrap();
         assert_eq!((ledger.head().entries, spent(&ledger)), (3, (7, 7)));

@@ -134,10 +134,19 @@ impl SiteSession {
         let session = config.party.session(aggregator);
         let opened = config.state.as_ref().map(|folder| Journal::open(folder, &session)).transpose()?;
         let (journal, mut records) = opened.map_or((None, Vec::new()), |(journal, records)| (Some(journal), records));
-        // [JRN-2]: the ledger knows the deck, and an answer that it does not know never left.
+        // [JRN-2]: the ledger knows the deck, and what was charged; an answer of which it knows no more never left.
         let unknown = keeper.with(|ledger| {
-            records.retain(|record: &Record| record.answer().is_none_or(|frame| ledger.has_left(frame)));
-            records.iter().filter_map(Record::deck).any(|deck| !ledger.account().met().has_deck(session, deck))
+            let (account, mut run, mut unknown) = (ledger.account(), None, false);
+            records.retain(|record: &Record| {
+                if let Some(deck) = record.deck() {
+                    unknown |= !account.met().has_deck(session, deck);
+                    run = Some(deck.0);
+                }
+                let Some((slot, frame)) = record.answer() else { return true };
+                unknown |= run.is_none_or(|run| !account.has_charged(session, run, slot));
+                ledger.has_left(frame)
+            });
+            unknown
         });
         let has = |kind| records.iter().any(|record: &Record| record.kind() == kind);
         if has(RecordKind::Deck) {

@@ -307,7 +307,14 @@ impl Aggregator {
     fn take(&mut self, from: u16, verified: Result<Verified<'_>, Error>, now: Millis) {
         let result = verified.and_then(|frame| self.dispatch(from, &frame, now));
         if let Err(error) = result {
-            self.lose(from, Loss::Misbehaved(error.sent_by(&self.env.name_of(from))), now);
+            let error = match error {
+                // A frame that does not even decode is its sender's fault too.
+                Error::Malformed { what, why, rule } => {
+                    Error::peer(self.env.name_of(from), format!("sent a malformed {what}: {why}"), rule)
+                }
+                other => other,
+            };
+            self.lose(from, Loss::Misbehaved(error), now);
         }
     }
 

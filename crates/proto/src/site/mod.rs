@@ -188,9 +188,13 @@ impl Site {
     pub fn handle(&mut self, input: Input<'_>, rng: &mut dyn CryptoRng) -> Result<(), Error> {
         let _work = spread::AtWork::begin();
         match input {
-            Input::Message(bytes) => {
-                self.message(bytes, rng).map_err(|e| e.sent_by(&self.env.roster.name_of(self.env.aggregator)))
-            }
+            Input::Message(bytes) => self.message(bytes, rng).map_err(|error| match error {
+                // A frame that does not even decode is its sender's fault too.
+                Error::Malformed { what, why, rule } => {
+                    self.env.aggregator(format!("sent a malformed {what}: {why}"), rule)
+                }
+                other => other,
+            }),
             Input::Contribute { consent, values } => self.contribute(&consent, values),
             Input::Refuse { context, rule } => {
                 self.refuse(&context, rule);
