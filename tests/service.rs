@@ -252,12 +252,12 @@ fn a_member_is_told_of_as_it_is() {
     thread::spawn(move || {
         let mut pipe = std::fs::OpenOptions::new().write(true).open(pipe).expect("a reader");
         pipe.write_all(b"x,y\n").expect("a reader");
-        thread::sleep(Duration::from_secs(8));
+        thread::sleep(Duration::from_secs(12));
     });
     let slow = a.house.start(&["run"]);
     slow.until("standing by", LIMIT, |log| log.contains("standing by"));
     a.process = Some(slow);
-    let told = all.hub(&["plan", "propose", "--wait", "2"]).expect(4);
+    let told = all.hub(&["plan", "propose", "--wait", "5"]).expect(4);
     assert!(told.stdout.contains("hospital-a           is reading its rows"), "{told:?}");
     assert!(told.stderr.contains("still reading their rows: hospital-a"), "{}", told.stderr);
     let said = |log: &str| log.matches("hospital-a: would answer").count();

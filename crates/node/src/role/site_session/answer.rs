@@ -66,6 +66,11 @@ impl SiteSession {
     /// What the policy and the ledger say to a question that belongs to the plan. On consent the answer is charged, on disk.
     fn consents(&self, asked: &Asked, checked: &Checked) -> Result<Result<Granted, Error>, Failure> {
         let (talk, place) = (self.talk()?, self.place(asked.slot, &asked.cohort));
+        if self.keeper.with(|ledger| ledger.account().has_charged(talk.session, talk.run, asked.slot)) {
+            tracing::warn!(
+                "this site stopped amid this round, whose answer was charged and did not leave: it is charged again"
+            );
+        }
         let offer = self.config.party.federation.offer(&checked.question, &checked.layout);
         Ok(self.keeper.consent(&self.config, asked, (&talk, place), offer)?.map_err(|no| refusal::refused(&no)))
     }
