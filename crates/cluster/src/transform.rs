@@ -104,3 +104,31 @@ impl Transform {
         Centres::new(centres.k(), d, centres.rows().flat_map(map).collect())
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn domain() -> Domain {
+        Domain::new(vec![0.0, -5.0], vec![1.0, 5.0], Scaling::None).unwrap()
+    }
+
+    #[test]
+    fn a_transform_outside_its_domain_is_refused() {
+        let domain = domain();
+        let good = Transform::identity(&domain);
+        assert!(good.domain(&domain).is_ok());
+        for bad in [
+            Transform { factor: vec![0.0, 1.0], ..good.clone() },
+            Transform { factor: vec![f64::NAN, 1.0], ..good.clone() },
+            Transform { factor: vec![1e13, 1.0], ..good.clone() },
+            Transform { factor: vec![1.0], ..good.clone() },
+            Transform { factor: vec![1.0, 0.5, 1.0], ..good.clone() },
+            Transform { shift: vec![2.0, 0.0], ..good.clone() },
+            Transform { lower: vec![0.5, -5.0], upper: vec![0.5, 5.0], ..good.clone() },
+            Transform { upper: vec![f64::INFINITY, 5.0], ..good.clone() },
+        ] {
+            assert_eq!(bad.domain(&domain), Err(Error::Transform));
+        }
+    }
+}

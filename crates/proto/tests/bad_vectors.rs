@@ -42,7 +42,7 @@ What a party does by itself or leaves undone, and in which order: the frame that
     MSK-4 crates/proto/tests/known_attacks/cohorts_and_shares.rs jrn_1_a_site_set_back_answers_twice
     UNM-1 crates/proto/tests/which_sites.rs unm_1_the_intermediary_shows_a_certificate_in_every_round
     LED-4 crates/door/src/ledger/tests.rs a_disk_that_fails_lets_nothing_leave
-    LED-7 crates/door/src/ledger/tests.rs led_7_a_promise_is_for_one_frame
+    LED-7 crates/door/src/ledger/tests.rs led_7_a_charge_is_for_one_frame
     JRN-1 crates/proto/tests/known_attacks/cohorts_and_shares.rs jrn_1_a_site_set_back_answers_twice
     JRN-3 crates/proto/tests/forward_secrecy.rs jrn_3_a_restart_sends_the_same_bytes_or_none_were_sent
     JRN-4 crates/proto/tests/known_attacks/outsiders_and_floors.rs jrn_4_drift_and_memory_over_hundreds_of_rounds
@@ -51,7 +51,7 @@ What a party does by itself or leaves undone, and in which order: the frame that
 The application's memory and operators decide, not the bytes alone.
     ROS-8 crates/node/src/documents/pinned.rs ros_8_what_is_written_is_read_and_damage_is_seen
     ROS-9 tests/swapped_roster.rs ros_9_one_changed_member_is_named_and_the_change_can_be_agreed_to
-    OPN-9 tests/describe.rs sites_answer_a_description_and_follow_it
+    OPN-9 tests/hostile_plans.rs opn_9_a_coordinator_that_places_a_centre_is_caught_by_every_site
     APP-1 tests/application_rules.rs app_1_only_a_greeting_with_the_same_documents_lets_somebody_in
     APP-2 crates/proto/tests/aggregator_waits.rs app_2_a_site_that_was_not_counted_is_in_no_deck_that_is_asked
     APP-3 tests/federation.rs app_3_one_site_vanishes
@@ -72,7 +72,7 @@ The application reads these documents; tests there change them.
     NOI-5 tests/noise.rs noi_5_what_no_sensitivity_is_proved_for_is_refused
     NOI-6 crates/federation/src/question/neighbour_tests.rs noi_6_a_person_moves_no_answer_farther_than_its_sensitivity
     NOI-7 tests/noisy_methods.rs noi_7_a_description_with_noise_is_near_the_exact_one
-    NOI-8 crates/node/src/documents/tests.rs noi_8_ready_is_whether_rows_can_be_read
+    NOI-8 crates/node/src/table/tests.rs noi_8_no_cell_decides_whether_a_site_answers
     NOI-9 crates/node/src/documents/tests.rs noi_9_rows_of_persons_are_cut
     RES-1 crates/federation/src/signed/tests.rs res_1_what_is_no_result_of_these_documents_is_refused
     RES-2 tests/signed_results.rs res_3_every_site_signs_what_it_recomputed
