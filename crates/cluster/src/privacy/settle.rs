@@ -4,6 +4,8 @@ use crate::{Domain, Query};
 
 /// Rows of a group that noise has left none of: below half a row its mean is its centre.
 const LEAST: f64 = 1e-6;
+/// No total of a plan comes near; sums and products of larger ones would be no numbers.
+const MOST: f64 = 1e200;
 
 /// The totals of a validation question over this box, moved to what rows could have given: nothing is below 0, every cluster has the
 /// membership of one row at least, groups add up to as many rows as memberships do, and their means lie in the box.
@@ -20,7 +22,7 @@ pub(crate) fn settled(query: &Query, values: &[f64], domain: &Domain) -> Vec<f64
     // The blocks stand in the order of [`Validation`](crate::query::Validation).
     let of_clusters = (7 * k).min(values.len());
     let (clusters, rest) = values.split_at_mut(of_clusters);
-    clusters.iter_mut().for_each(|sum| *sum = sum.max(f64::MIN_POSITIVE));
+    clusters.iter_mut().for_each(|sum| *sum = sum.max(f64::MIN_POSITIVE).min(MOST));
     clusters[..k].iter_mut().for_each(|own| *own = own.max(LEAST));
     clusters[4 * k..5 * k].iter_mut().for_each(|mass| *mass = mass.max(1.0));
     let rows = clusters[4 * k..5 * k].iter().sum::<f64>().round();
