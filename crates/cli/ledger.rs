@@ -137,7 +137,7 @@ fn note_name(note: &Note) -> (Option<&Hash>, &'static str) {
 fn table(entries: &[Entry]) -> String {
     let mut text = format!(
         "{:>6}  {:<19}  {:<16}  {:<18} {:>8} {:>9} {:>9}  data\n",
-        "entry", "plan", "what left", "question", "bytes", "numbers", "rho"
+        "entry", "plan", "what", "question", "bytes", "numbers", "rho"
     );
     for e in entries {
         let about = |plan: Option<&Hash>| plan.map_or_else(String::new, |plan| fingerprint(&plan.0));

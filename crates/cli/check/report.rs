@@ -155,7 +155,7 @@ impl Spent {
             lines.push(format!("  {answers} charged so far"));
         }
         if self.exact {
-            lines.push(format!("  {} exact numbers were charged. {}", self.exact_numbers, words::EXACT));
+            lines.push(format!("  {} exact numbers may have left. {}", self.exact_numbers, words::EXACT));
             lines.push("  What came or went since can be computed from exact totals of now; `veilsum agree plan.toml` shows it.".to_owned());
         }
         lines.push(format!("  {}", self.of_a_person));

@@ -45,7 +45,7 @@ impl Batch {
     /// [`Error`] naming what is wrong.
     pub fn check(&self, domain: &Domain) -> Result<(), Error> {
         if self.queries.is_empty() || self.queries.len() > MAX_BATCH {
-            return Err(Error::Question("a batch must hold 1 to 4096 questions"));
+            return Err(Error::parameter(format!("a batch must hold 1 to {MAX_BATCH} questions")));
         }
         let domain = self.domain(domain)?;
         self.queries.iter().try_for_each(|query| query.check(&domain))

@@ -461,8 +461,11 @@ impl Disk {
             let there = || entries.join().unwrap_or_else(|_| Err(io::Error::other("a write panicked")));
             put_head(path, head, digests, there)
         });
-        put.inspect_err(|_| self.log.give_up())
-            .map_err(|source| LedgerError::Io { path: self.head_path.clone(), source })?;
+        if let Err(source) = put {
+            let path = if self.log.is_dirty() { self.log.path() } else { &self.head_path }.to_owned();
+            self.log.give_up();
+            return Err(LedgerError::Io { path, source });
+        }
         self.known = *head;
         Ok(())
     }

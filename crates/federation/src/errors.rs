@@ -17,12 +17,12 @@ const DROWNED: f64 = 1.0 / 3.0;
 const COUNTS: f64 = 2.0;
 
 /// What the errors are of clusters.
-const OF_ALL: &str = "half of a 95 % interval of noise and sampling: two of them hold what the plain method gives over all rows of which \
-                      these are a sample, in about 95 of 100 runs. The plan's preparation, first centres, rounds and noise are repeated over \
+const OF_ALL: &str = "a standard error of noise and sampling: two of them to either side hold what the plain method gives over all rows of \
+                      which these are a sample, in about 95 of 100 runs. The plan's preparation, first centres, rounds and noise are repeated over \
                       samples of rows made up from this result, so clip and preparation are in it as far as such rows show them; that \
                       another start may lead to other clusters is not";
 /// What they are of a description.
-const OF_TOTALS: &str = "half of a 95 % interval of the noise alone, by repeating the plan's noise over totals that are those of this \
+const OF_TOTALS: &str = "a standard error of the noise alone, of which two to either side are a 95 % interval, by repeating the plan's noise over totals that are those of this \
                          description; of another sample of rows it says nothing";
 
 /// What the numbers of a result under noise may be off, beside them; `null` where nobody knows.

@@ -118,7 +118,7 @@ pub fn agreed(yes: &Yes) -> String {
 }
 
 /// The error that refuses by this code.
-pub fn refused(no: &No) -> Error {
+fn refused(no: &No) -> Error {
     Error::Refused { what: why(no), rule: no.rule() }
 }
 

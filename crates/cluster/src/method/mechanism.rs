@@ -60,7 +60,7 @@ const MOST_SEEDING: u64 = 2_000_000;
 /// Steps that bring made-up rows to the released totals.
 const FITTING: usize = 40;
 
-/// What a noisy result may be off: of every number half of what 95 of 100 repetitions stay within.
+/// What a noisy result may be off: of every number a standard error, half of what 95 of 100 repetitions stay within.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Errors {
     /// From what the plain method gives over all rows of which those of the run are a sample (`intervals_hold_the_population`).
@@ -480,7 +480,7 @@ fn deviation(centres: &Centres, domain: &Domain) -> f64 {
     gap(centres, domain) / APART / (columns / 2.0).sqrt()
 }
 
-/// Half of what 95 of 100 deviations stay within.
+/// Half of what 95 of 100 deviations stay within: of normal ones the standard error.
 pub fn half_of_most(mut off: Vec<f64>) -> f64 {
     off.iter_mut().filter(|off| off.is_nan()).for_each(|off| *off = f64::INFINITY);
     off.sort_by(f64::total_cmp);

@@ -22,7 +22,7 @@ pub(crate) fn settled(query: &Query, values: &[f64], domain: &Domain) -> Vec<f64
     // The blocks stand in the order of [`Validation`](crate::query::Validation).
     let of_clusters = (7 * k).min(values.len());
     let (clusters, rest) = values.split_at_mut(of_clusters);
-    clusters.iter_mut().for_each(|sum| *sum = sum.max(f64::MIN_POSITIVE).min(MOST));
+    clusters.iter_mut().for_each(|sum| *sum = sum.clamp(f64::MIN_POSITIVE, MOST));
     clusters[..k].iter_mut().for_each(|own| *own = own.max(LEAST));
     clusters[4 * k..5 * k].iter_mut().for_each(|mass| *mass = mass.max(1.0));
     let rows = clusters[4 * k..5 * k].iter().sum::<f64>().round();

@@ -318,6 +318,44 @@ mod tests {
         assert_eq!(blind.indices.davies_bouldin, known.indices.davies_bouldin);
     }
 
+    /// Two rows at each centre, one on it and one 2 or 4 away; the centres lie 3 and 4 apart.
+    #[test]
+    fn exponents_by_hand() {
+        let domain = Domain::new(vec![0.0; 2], vec![10.0; 2], Scaling::None).unwrap();
+        let site = Prepared::known(&[0.0, 0.0, 0.0, 2.0, 3.0, 4.0, 3.0, 8.0], &domain);
+        let centres = Centres::from_rows(&[vec![0.0, 0.0], vec![3.0, 4.0]]).unwrap();
+        let asked = |vectors| query(&centres, vectors);
+        let judged = |query: &Query, p: f64, q: f64| {
+            let totals = pooled::totals(&Batch::from(query.clone()), std::slice::from_ref(&site)).unwrap();
+            query.verdict(Geometry::Centres(&centres, DaviesBouldin { p, q }), &totals.values, totals.rows)
+        };
+        let third = 91f64.cbrt();
+        // Sums over all rows of the distances to each centre, and of their squares.
+        let far = [7.0 + 73f64.sqrt(), 9.0 + 13f64.sqrt()];
+        for (p, q, apart, hard, fuzzy) in [
+            (2.0, 1.0, 5.0, [1.0, 2.0], far.map(|sum| sum / 4.0)),
+            (1.0, 1.0, 7.0, [1.0, 2.0], far.map(|sum| sum / 4.0)),
+            (3.0, 2.0, third, [2f64.sqrt(), 8f64.sqrt()], [25.5f64.sqrt(), 13.5f64.sqrt()]),
+            (500.0, 2.0, 4.0, [2f64.sqrt(), 8f64.sqrt()], [25.5f64.sqrt(), 13.5f64.sqrt()]),
+        ] {
+            let verdict = judged(&asked(true), p, q).unwrap();
+            let mass = &verdict.held.mass;
+            let fuzzy = (mass[0] / 4.0 * fuzzy[0] + mass[1] / 4.0 * fuzzy[1]) / apart;
+            let off = [
+                verdict.indices.davies_bouldin.unwrap() - (hard[0] + hard[1]) / apart,
+                verdict.indices.fuzzy_davies_bouldin.unwrap() - fuzzy,
+            ];
+            assert!(off.iter().all(|off| off.abs() < 1e-12), "p {p} q {q}: {off:?}");
+        }
+        for (p, q) in [(0.5, 1.0), (f64::NAN, 1.0), (f64::INFINITY, 1.0), (2.0, 3.0), (2.0, 1.5), (2.0, f64::NAN)] {
+            assert!(matches!(judged(&asked(true), p, q), Err(Error::Parameter(_))), "p {p} q {q}");
+        }
+        for query in [asked(false), Query::fuzzy_validation(centres.clone(), 2.0)] {
+            assert!(judged(&query, 2.0, 2.0).unwrap_err().to_string().contains("sums of coordinates"));
+            assert!(judged(&query, 1.0, 1.0).is_ok());
+        }
+    }
+
     #[test]
     fn empty_and_single_clusters_and_one_cluster() {
         let three = centres(&[0.1, 0.6, 5.0]);

@@ -136,7 +136,7 @@ fn told(column: usize, name: &str, shape: &Shape) -> Warning {
     }
 }
 
-/// A share of the rows in per cent: to so many digits, or to two of its error, which is half of a 95 % interval as behind every ±.
+/// A share of the rows in per cent: to so many digits, or to two of its error, a standard error as behind every ±.
 fn share(part: f64, error: f64, digits: usize) -> String {
     let [part, error] = [part, error].map(|of| 100.0 * of);
     if error == 0.0 {

@@ -76,7 +76,7 @@ pub(super) fn centres(told: &Told) -> String {
         }
     }
     if noisy && told.errors.is_some() {
-        out += "  ±: half of a 95 % interval of noise and sampling\n";
+        out += "  ±: a standard error of noise and sampling; two to either side: 95 %\n";
     }
     if hidden.iter().any(|why| why == "noise") {
         out += "  noise: not distinguishable from noise (its error is more than a third of it)\n";

@@ -1,5 +1,5 @@
 //! The result as tables for other programs, beside the result: `centres.csv`, `profile.csv`, `curve.csv`. Under noise a number is there
-//! only beside its error, half of a 95 % interval.
+//! only beside its standard error.
 
 use std::{
     collections::BTreeSet,

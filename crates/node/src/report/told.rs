@@ -96,7 +96,7 @@ impl Told {
         self.centres.get(cluster)?.get(column).copied().filter(|x| x.is_finite())
     }
 
-    /// Its error, half of a 95 % interval, if there is noise.
+    /// Its standard error, if there is noise.
     pub(super) fn error(&self, cluster: usize, column: usize) -> Maybe {
         self.errors.as_ref()?.centres.get(cluster)?.get(column).copied().filter(|error| error.is_finite())
     }

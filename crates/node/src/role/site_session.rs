@@ -463,6 +463,6 @@ impl SiteSession {
             }
         }
         self.replace_journal()?;
-        refused.map_or(Ok(()), |e| Err(e.into()))
+        refused.map_or(Ok(()), Err)
     }
 }

@@ -233,7 +233,7 @@ fn table(page: &mut Page, told: &Told, columns: &Columns) {
     let parts = (0..d).any(|column| part(column).is_some_and(|of| of.between.is_some()));
     let behind = match (&told.privacy, &told.errors) {
         (Some(_), Some(_)) => {
-            "Behind ± is half of a 95 % interval of noise and sampling; what is not distinguishable from noise is called so."
+            "Behind ± is a standard error of noise and sampling, of which two to either side are a 95 % interval; what is not distinguishable from noise is called so."
         }
         (Some(_), None) => "Nobody knows how far noise moved the centres, so they are not shown; result.json has them.",
         (None, _) if deviations => "Behind ± is the standard deviation of the rows nearest to the centre.",

@@ -21,7 +21,7 @@ pub(super) fn columns(page: &mut Page, told: &Told) {
         [of.column.clone(), missing, shown(&|of| of.mean), deviation].map(Cell::Text)
     });
     if noisy {
-        page.paragraph("Behind ± is half of a 95 % interval of the noise.");
+        page.paragraph("Behind ± is a standard error of the noise, of which two to either side are a 95 % interval.");
     }
     page.numbers(&["column", "missing", "mean", "deviation"], rows);
     let charts: Vec<Chart> = found

@@ -10,7 +10,6 @@ use crate::{
     oracle,
     question::{self, Batch, Layout, Question},
     random::system_rng,
-    refusal,
     role::{dial::Line, hand},
     store::{aside, aside_from, computed},
 };
@@ -26,8 +25,8 @@ impl SiteSession {
         asked: Asked,
         line: &mut Line,
         frame: &[u8],
-    ) -> Result<Option<Error>, Failure> {
-        let refusal = |why: String, rule: Rule| Error::Refused { what: why, rule };
+    ) -> Result<Option<Failure>, Failure> {
+        let refusal = |why: String, rule: Rule| Failure::from(Error::Refused { what: why, rule });
         let checked = match self.check(&asked).await {
             Ok(checked) => self.follows(&checked.question, frame)?.map(|()| checked).map_err(|why| (why, Rule::Opn9)),
             Err(why) => Err((why, Rule::Pol3)),
@@ -39,7 +38,7 @@ impl SiteSession {
         let (Checked { question, drawn, judged, .. }, granted) = match checked {
             Ok(ok) => ok,
             Err(e) => {
-                let rule = e.rule().unwrap_or(Rule::Pol3);
+                let rule = e.rule.unwrap_or(Rule::Pol3);
                 self.site.handle(Input::Refuse { context: asked.context, rule }, &mut system_rng())?;
                 return Ok(Some(e));
             }
@@ -64,15 +63,17 @@ impl SiteSession {
     }
 
     /// What the policy and the ledger say to a question that belongs to the plan. On consent the answer is charged, on disk.
-    fn consents(&self, asked: &Asked, checked: &Checked) -> Result<Result<Granted, Error>, Failure> {
+    fn consents(&self, asked: &Asked, checked: &Checked) -> Result<Result<Granted, Failure>, Failure> {
         let (talk, place) = (self.talk()?, self.place(asked.slot, &asked.cohort));
-        if self.keeper.with(|ledger| ledger.account().has_charged(talk.session, talk.run, asked.slot)) {
+        let again = self.keeper.with(|ledger| ledger.account().has_charged(talk.session, talk.run, asked.slot));
+        let offer = self.config.party.federation.offer(&checked.question, &checked.layout);
+        let said = self.keeper.consent(&self.config, asked, (&talk, place), offer)?;
+        if again && said.is_ok() {
             tracing::warn!(
-                "this site stopped amid this round, whose answer was charged and did not leave: it is charged again"
+                "this site stopped amid this round, whose answer was charged and did not leave: it was charged again"
             );
         }
-        let offer = self.config.party.federation.offer(&checked.question, &checked.layout);
-        Ok(self.keeper.consent(&self.config, asked, (&talk, place), offer)?.map_err(|no| refusal::refused(&no)))
+        Ok(said.map_err(Failure::from))
     }
 
     /// [APP-2]: whether the intermediary's word is there for these sites. It is a part of the run's state, so that it stands if either
