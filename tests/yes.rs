@@ -9,8 +9,7 @@ use std::sync::Arc;
 use veilsum_cluster::{OutOfBox, Prepared, Rows};
 use veilsum_node::{
     door::{
-        Bound, Cost, Data, Gives, Ledger, No, Note, Offer, Place, PlanFacts, Policy, Table, Talk, Totals, Unit,
-        Verdict, Yes, judge,
+        Bound, Cost, Data, Gives, Ledger, No, Offer, Place, PlanFacts, Policy, Table, Talk, Unit, Verdict, Yes, judge,
     },
     facts::cohort_digest,
     method_session::{MethodSession, Turn},
@@ -225,8 +224,7 @@ fn federations(seed: u64, tally: &mut Tally) {
     earlier(&mut dice, &mut ledger, cap, &walks[0].cast.federation.facts());
     if !noisy {
         for walk in &walks {
-            let agreed = Note::Agreed { plan: walk.plan(), totals: Totals::Exact(table) };
-            ledger.note(agreed).expect("a note");
+            let _ = ledger.agree(&walk.cast.federation.facts(), &policy).expect("a note");
         }
     }
     // All are proposed at once, and each is told yes or no; of those that begin some find the account taken.

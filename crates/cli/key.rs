@@ -35,7 +35,7 @@ pub(crate) fn key_of(path: &Path, name: &str) -> Result<Identity, Failure> {
 fn spent_before(state: &Path, identity: &Arc<Identity>, key: &Path, spent: u64) -> Result<(), Failure> {
     let (site, _) = policy_of(None, Some(key))?;
     let mut ledger = Ledger::open(state, identity.clone(), Data::unread(&site.data), None)?;
-    let bound = ledger.account().bound();
+    let bound = ledger.account().bound().of_unit(site.policy.unit);
     if bound.before >= spent {
         return Ok(());
     }
@@ -43,7 +43,7 @@ fn spent_before(state: &Path, identity: &Arc<Identity>, key: &Path, spent: u64) 
         let what = format!("the account in {} has been used, and counts what it spent by itself", state.display());
         return Err(Failure::usage(what, "leave --spent out; it is for a new account"));
     }
-    Ok(ledger.bind(Bound { before: spent, unit: site.policy.unit, ..bound })?)
+    Ok(ledger.bind(Bound { before: spent, ..bound })?)
 }
 
 /// The same of a site that joins, with the account that its folder has, or a new one that counts what was `spent` elsewhere: it goes on under a key that it does not know, because its operator joins from

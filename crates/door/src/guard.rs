@@ -92,8 +92,8 @@ impl Source<'_> {
     /// The sum; `factors` has one for each entry.
     ///
     /// # Errors
-    /// An error, whatever the rows are, if they have another width than the questions, or a row that adds to all entries that it may add to
-    /// would count as nothing.
+    /// An error, whatever the rows are, if the answer has another length than `factors`, or a row that adds to all entries that it may add to
+    /// would count as nothing. A row of another width than the questions counts as nothing.
     pub fn sum(self, factors: &[f64]) -> Result<Vec<i64>, Error> {
         let sum = match self {
             Self::Table(rows, change, questions) => {
@@ -120,8 +120,9 @@ impl Source<'_> {
     }
 }
 
-/// Consent to one answer. What becomes of it is decided by what was charged, and whoever has it can neither leave the noise out nor draw
-/// less of it.
+/// Consent to one answer. What becomes of it is decided by what was charged: whoever has it can neither leave the noise out nor draw less of
+/// it. The randomness is the caller's, who passes the operating system's. That nobody else makes words for the masks, or passes sums from
+/// elsewhere, is read in the sources (`tests/layering.rs`).
 #[derive(Debug)]
 pub struct Granted {
     consent: Consent,

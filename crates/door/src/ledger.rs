@@ -111,7 +111,7 @@ struct Disk {
 }
 
 impl Ledger {
-    /// Makes a ledger that lasts as long as this process.
+    /// Makes a ledger that lasts as long as this process, for rehearsals: what it counts is forgotten with it.
     pub fn in_memory(identity: Arc<Identity>, data: Data) -> Ledger {
         Ledger {
             identity,
@@ -259,7 +259,7 @@ impl Ledger {
     ///
     /// # Errors
     /// [`LedgerError`] where it cannot be written.
-    pub fn note(&mut self, note: Note) -> Result<(), LedgerError> {
+    fn note(&mut self, note: Note) -> Result<(), LedgerError> {
         self.signs()?;
         self.add(Event::Note(note))?;
         self.sync()
@@ -271,7 +271,7 @@ impl Ledger {
     /// [`LedgerError`] where it cannot be written.
     pub fn bind(&mut self, bound: Bound) -> Result<(), LedgerError> {
         let now = self.account.bound();
-        if bound.before < now.before || self.account.is_settled() && bound.unit != now.unit {
+        if bound.before < now.of_unit(bound.unit).before || self.account.is_settled() && bound.unit != now.unit {
             return Err(LedgerError::Unwritable);
         }
         if self.head.entries > 0 {
@@ -289,8 +289,8 @@ impl Ledger {
         if self.account.names(&set) { Ok(()) } else { self.note(Note::Sites(set)) }
     }
 
-    /// [POL-9], [POL-10]: the operator agrees to whatever of this plan needs it. Nothing is noted of a plan that is refused whatever is agreed
-    /// to.
+    /// [POL-9], [POL-10]: the operator, who was shown what [`judge`] says, agrees to whatever of this plan needs it. Nothing is noted of a
+    /// plan that policy or account refuse.
     ///
     /// # Errors
     /// [`LedgerError`] where it cannot be written.

@@ -99,7 +99,7 @@ impl Default for Bound {
 
 impl Bound {
     /// The same for another unit: what was spent of units of fewer rows counts, of larger ones, the square of how many times as many they are.
-    pub(crate) fn of_unit(self, unit: Unit) -> Bound {
+    pub fn of_unit(self, unit: Unit) -> Bound {
         let times = unit.rows().div_ceil(self.unit.rows());
         Bound { unit, before: self.before.saturating_mul(times.saturating_mul(times)), ..self }
     }

@@ -156,7 +156,7 @@ pub enum No {
     RunBefore,
     /// An answer left in this round, or a later one.
     Answered,
-    /// The answers under the plan would spend more than its price.
+    /// The answers under the plan would spend more than its price, or its run has not begun.
     Price,
     /// The policy answers no exact plan.
     Exact,
@@ -346,8 +346,8 @@ pub(crate) fn decide(
     is_not_over(facts, account)?;
     check_plan(facts, policy, account)?;
     let price = facts.gives.price();
-    // An answer of the other kind than the plan's is not of the plan.
-    if answer.cost.nano_rho.is_some() != price.is_some() {
+    // What is charged to another plan, or is of the other kind, is not of this one.
+    if talk.plan != facts.plan || answer.cost.nano_rho.is_some() != price.is_some() {
         return Err(No::Price);
     }
     if let Some((rho, price)) = answer.cost.nano_rho.zip(price) {
@@ -356,7 +356,8 @@ pub(crate) fn decide(
         if of_account != of_policy {
             return Err(No::OtherUnit { account: of_account, policy: of_policy });
         }
-        if account.rho_of(&talk.plan).saturating_add(rho) > price {
+        // Before its run begins, nothing is set aside for it.
+        if !account.has_begun(&talk.plan) || account.rho_of(&talk.plan).saturating_add(rho) > price {
             return Err(No::Price);
         }
         check_account(cap_of(policy, account)?, account.spent().nano_rho, rho)?;

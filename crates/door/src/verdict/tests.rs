@@ -72,6 +72,13 @@ fn account(spent: u64) -> Account {
     account
 }
 
+/// The same once this plan's run has begun.
+fn begun(spent: u64) -> Account {
+    let mut account = account(spent);
+    noted(&mut account, Note::Begun { plan: PLAN, nano_rho: 40 });
+    account
+}
+
 /// [POL-4], [POL-8] to [POL-10]: every reason there is for a no, and what is left after a yes.
 #[test]
 fn pol_4_to_10_every_no_has_a_cause() {
@@ -152,7 +159,12 @@ fn pol_8_a_question_is_within_price_and_cap() {
     let policy = Policy { nano_rho: Some(100), ..Policy::default() };
     let no =
         |facts: &PlanFacts, rho, account: Account| decide(facts, &policy, &account, &asked, at, &answer(rho)).err();
+    assert_eq!(no(&noisy(40), Some(40), account(0)), Some(No::Price), "its run has not begun");
+    assert_eq!(no(&exact(), None, account(0)), Some(No::Unagreed(vec![Needs::Exact])));
+    let account = begun;
     assert_eq!(no(&noisy(40), Some(40), account(60)), None);
+    let other = PlanFacts { plan: Hash([8; 32]), ..noisy(40) };
+    assert_eq!(no(&other, Some(40), account(0)), Some(No::Price), "it is charged to another plan");
     assert_eq!(no(&noisy(40), Some(41), account(0)), Some(No::Price));
     assert_eq!(no(&noisy(40), Some(40), account(61)), Some(No::Account { left: 39, cap: 100 }));
     assert_eq!(no(&noisy(40), None, account(0)), Some(No::Price), "an exact answer is none of a plan with noise");
@@ -160,12 +172,10 @@ fn pol_8_a_question_is_within_price_and_cap() {
     let mut persons = account(0);
     noted(&mut persons, Note::Account(Bound { unit: Unit::Person(5), ..Bound::of(100) }));
     let other = No::OtherUnit { account: Unit::Person(5), policy: Unit::Row };
-    assert_eq!(no(&noisy(40), Some(40), persons), Some(other), "whether or not a run began");
-    assert_eq!(no(&exact(), None, account(0)), Some(No::Unagreed(vec![Needs::Exact])));
+    assert_eq!(no(&noisy(40), Some(40), persons), Some(other));
     // What the plan's other conversation was charged counts, and so does what was charged for this round and never left.
     for charged in [Talk { session: Hash([77; 32]), ..*at.0 }, *at.0] {
         let mut shared = account(0);
-        noted(&mut shared, Note::Begun { plan: PLAN, nano_rho: 40 });
         noted(&mut shared, Note::Charged { talk: charged, place: PLACE, answer: answer(Some(1)) });
         assert_eq!(no(&noisy(40), Some(40), shared), Some(No::Price));
     }
@@ -173,7 +183,6 @@ fn pol_8_a_question_is_within_price_and_cap() {
     for (slot, again) in [(0, None), (1, Some(No::Answered)), (2, Some(No::Answered))] {
         for ended in [false, true] {
             let mut account = account(0);
-            noted(&mut account, Note::Begun { plan: PLAN, nano_rho: 40 });
             answered(&mut account, (*at.0, Place { slot, ..PLACE }), answer(Some(1)));
             if ended {
                 noted(&mut account, Note::Ended(PLAN));
@@ -208,7 +217,7 @@ fn noi_3_an_answer_leaves_with_the_noise_that_it_was_charged_for() {
         let at = (&Talk { session: Hash([5; 32]), ..talk(PLAN) }, &PLACE);
         let cost = Cost { scalars: words as u64, nano_rho: Some(10) };
         let answer = Answer { cost, ..answer(Some(10)) };
-        decide(&noisy(40), &Policy::default(), &account(0), &asked, at, &answer).expect("a question of the plan")
+        decide(&noisy(40), &Policy::default(), &begun(0), &asked, at, &answer).expect("a question of the plan")
     };
     let mut dice = ChaCha20Rng::seed_from_u64(7);
     let words = 4_000;
