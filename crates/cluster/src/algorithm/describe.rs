@@ -15,18 +15,11 @@
 //! rows that a site could not use stay with that site.
 
 use super::description::Description;
-use super::spec::{Beginning, Iteration, Named, Spec, Traits};
+use super::spec::{Beginning, Iteration};
 use super::update::{Fit, Round, Stop, Walls, moved};
 use crate::query::{Histogram, MAX_BINS, Missing, Moments};
 use crate::totals_check::{SLACK, check_values, check_weights, plausible_moments};
 use crate::{Domain, Error, Query};
-
-/// A description of all columns.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub struct DescribeSpec {
-    /// Bins of every column of numbers, 2 to 1024.
-    pub bins: u32,
-}
 
 /// The question for the histograms; `None` where there is no column of numbers.
 pub(crate) fn histogram(domain: &Domain, bins: u32) -> Option<Histogram> {
@@ -43,37 +36,17 @@ pub(crate) fn questions(domain: &Domain, bins: u32) -> Vec<Query> {
         .collect()
 }
 
-impl Named for DescribeSpec {
-    const NAME: &'static str = "describe";
-
-    fn usual() -> Self {
-        Self { bins: 16 }
+/// A description of all columns, with so many bins.
+pub(super) fn begin(at: Beginning<'_>, bins: u32) -> Result<Box<dyn Iteration>, Error> {
+    if !(2..=MAX_BINS).contains(&bins) {
+        return Err(Error::parameter(format!("a histogram has 2 to {MAX_BINS} bins")));
     }
-}
-
-impl Spec for DescribeSpec {
-    fn traits(&self) -> Traits {
-        Traits {
-            rounds: 1,
-            tolerance_under_noise: Some(0.0),
-            shares_rows: true,
-            is_exact: true,
-            describes: Some(self.bins),
-            ..Traits::default()
-        }
+    if at.start.k() != 1 {
+        return Err(Error::parameter("a description has no clusters: K is 1"));
     }
-
-    fn begin(&self, at: Beginning<'_>) -> Result<Box<dyn Iteration>, Error> {
-        if !(2..=MAX_BINS).contains(&self.bins) {
-            return Err(Error::parameter(format!("a histogram has 2 to {MAX_BINS} bins")));
-        }
-        if at.start.k() != 1 {
-            return Err(Error::parameter("a description has no clusters: K is 1"));
-        }
-        let (domain, fit) = (at.domain.clone(), Fit::at(at.start.clone()));
-        let (phase, found) = (Phase::Missing, Description::default());
-        Ok(Box::new(Describing { bins: self.bins, domain, phase, fit, shift: 0.0, found, noisy: at.noisy }))
-    }
+    let (domain, fit) = (at.domain.clone(), Fit::at(at.start.clone()));
+    let (phase, found) = (Phase::Missing, Description::default());
+    Ok(Box::new(Describing { bins, domain, phase, fit, shift: 0.0, found, noisy: at.noisy }))
 }
 
 /// What is asked.

@@ -27,11 +27,6 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 
-use super::rounds::{Averaging, Weights};
-use super::spec::{Beginning, Iteration, Named, Spec, Traits, USUAL_ROUNDS};
-use crate::distance::usable_fuzzifier;
-use crate::{Error, Query};
-
 /// The fuzzifier of a plan that names none: the one up to which rows without groups give no groups, by the number of columns and of rows
 /// (Schwämmle & Jensen 2010, Bioinformatics 26, equation 5), from 1.1 to 2, rounded down to a hundredth. With m = 2 all centres lie near the
 /// mean of the rows from some six columns on. A column of categories counts as its indicators less one. `rows` is 0 if nobody knows.
@@ -43,48 +38,6 @@ pub fn usual_fuzzifier(columns: usize, rows: u64) -> f64 {
 
 /// Rows where nobody knows how many there are: with more of them the fuzzifier is hardly smaller.
 const FEW_ROWS: f64 = 1_000.0;
-
-/// Exact federated fuzzy c-means.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub struct FcmSpec {
-    /// Fuzzifier, > 1.
-    pub m: f64,
-    /// Stop when the centres move less ([`Stop`](super::Stop)); 0 runs all rounds, unless by the sum nothing moves.
-    pub epsilon: f64,
-    /// Rounds at most.
-    pub max_rounds: u32,
-}
-
-impl Named for FcmSpec {
-    const NAME: &'static str = "fcm";
-
-    fn usual() -> Self {
-        Self { m: 2.0, epsilon: 0.005, max_rounds: USUAL_ROUNDS }
-    }
-}
-
-impl Spec for FcmSpec {
-    fn traits(&self) -> Traits {
-        Traits {
-            rounds: self.max_rounds,
-            fuzzifier: Some(self.m),
-            epsilon: Some(self.epsilon),
-            tolerance_under_noise: Some(self.epsilon),
-            shares_rows: true,
-            is_exact: true,
-            has_gap: true,
-            ..Traits::default()
-        }
-    }
-
-    fn begin(&self, at: Beginning<'_>) -> Result<Box<dyn Iteration>, Error> {
-        if !usable_fuzzifier(self.m) {
-            return Err(Error::Fuzzifier);
-        }
-        let Self { m, epsilon, max_rounds } = *self;
-        Averaging::begin(at, Weights::Powers, (epsilon, max_rounds), move |centres| Query::fuzzy_sums(centres, m))
-    }
-}
 
 #[cfg(test)]
 mod tests {

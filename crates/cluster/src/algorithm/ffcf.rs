@@ -35,9 +35,8 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 
-use super::spec::{Beginning, Iteration, Named, Spec, Traits};
+use super::spec::{Beginning, Iteration};
 use super::update::{Fit, Round, Walls, confined};
-use crate::distance::usable_fuzzifier;
 use crate::offline::features::{Feature, Radius, Rules, merge_pass, usable_params};
 use crate::offline::wfcm;
 use crate::query::{FeatureParams, Features};
@@ -47,56 +46,27 @@ use crate::{Centres, Error, Query};
 
 const LABEL: &[u8; 24] = b"veilsum ffcf starts v1  ";
 
-/// Anchors, then weighted fuzzy c-means.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub struct FfcfSpec {
-    /// Fuzzifier of the clustering, > 1.
-    pub m: f64,
-    /// A site's own part.
-    pub features: FeatureParams,
-    /// Anchors; 0 for four times the largest K, but at least 8.
-    pub anchors: u32,
-    /// Whether the coordinator merges what is similar before it clusters.
-    pub merge: bool,
-}
-
-impl Named for FfcfSpec {
-    const NAME: &'static str = "ffcf";
-
-    fn usual() -> Self {
-        Self { m: 2.0, features: FeatureParams { min: 5, max: 100, tau: 1.0, m: 2.0 }, anchors: 0, merge: false }
+/// One question about B anchors (B x d), or K if there was no seeding from totals.
+pub(super) fn begin(
+    at: Beginning<'_>,
+    m: f64,
+    params: FeatureParams,
+    merge: bool,
+) -> Result<Box<dyn Iteration>, Error> {
+    let (k, anchors) = (at.start.k(), at.anchors.unwrap_or(at.start).clone());
+    usable_params(&params).map_err(Error::parameter)?;
+    if anchors.k() < k {
+        return Err(Error::TooFewAnchors { k, anchors: anchors.k() });
     }
-}
-
-impl Spec for FfcfSpec {
-    fn traits(&self) -> Traits {
-        Traits {
-            rounds: 1,
-            fuzzifier: Some(self.m),
-            anchors: Some(self.anchors),
-            features: Some(self.features.max),
-            ..Traits::default()
-        }
-    }
-
-    /// B anchors (B x d), or K if there was no seeding from totals.
-    fn begin(&self, at: Beginning<'_>) -> Result<Box<dyn Iteration>, Error> {
-        let (k, anchors) = (at.start.k(), at.anchors.unwrap_or(at.start).clone());
-        if !usable_fuzzifier(self.m) {
-            return Err(Error::Fuzzifier);
-        }
-        usable_params(&self.features).map_err(Error::parameter)?;
-        if anchors.k() < k {
-            return Err(Error::TooFewAnchors { k, anchors: anchors.k() });
-        }
-        let fit = Fit::at(Centres::finite(anchors.columns(), &anchors.as_slice()[..k * anchors.columns()]));
-        Ok(Box::new(Ffcf { spec: *self, anchors, k, seed: at.seed, fit }))
-    }
+    let fit = Fit::at(Centres::finite(anchors.columns(), &anchors.as_slice()[..k * anchors.columns()]));
+    Ok(Box::new(Ffcf { m, params, merge, anchors, k, seed: at.seed, fit }))
 }
 
 #[derive(Debug, Clone)]
 struct Ffcf {
-    spec: FfcfSpec,
+    m: f64,
+    params: FeatureParams,
+    merge: bool,
     anchors: Centres,
     k: usize,
     seed: u64,
@@ -109,13 +79,13 @@ impl Ffcf {
         if all.len() < self.k {
             return Err(Error::TooFewAnchors { k: self.k, anchors: all.len() });
         }
-        if self.spec.merge {
-            merge_all(&mut all, self.spec.features.tau, self.k);
+        if self.merge {
+            merge_all(&mut all, self.params.tau, self.k);
         }
         let values: Vec<f64> = all.iter().flat_map(Feature::centre).collect();
         let points = Centres::new(all.len(), self.anchors.columns(), values).map_err(Error::implausible)?;
         let weights: Vec<f64> = all.iter().map(|feature| feature.m).collect();
-        let found = wfcm::best_of(&points, &weights, self.k, self.spec.m, &mut Stream::new(self.seed, LABEL));
+        let found = wfcm::best_of(&points, &weights, self.k, self.m, &mut Stream::new(self.seed, LABEL));
         let history = vec![Round { round: 1, shift: found.shift }];
         let centres = confined(&found.centres, &walls.domain);
         self.fit = Fit { weights: found.weights, history, converged: found.converged, ..Fit::at(centres) };
@@ -145,7 +115,7 @@ pub fn merge_all(all: &mut Vec<Feature>, tau: f64, fewest: usize) {
 
 impl Iteration for Ffcf {
     fn ask(&self) -> Query {
-        Features { anchors: self.anchors.clone(), params: self.spec.features }.into()
+        Features { anchors: self.anchors.clone(), params: self.params }.into()
     }
 
     fn take(&mut self, values: &[f64], rows: Option<u64>, walls: &Walls) -> Result<bool, Error> {

@@ -4,9 +4,9 @@
 //! Every site l iterates fuzzy c-means on its own rows from the global centres C until its memberships rest
 //! (`||U' - U||_F < epsilon`), with the standard exponent (Bezdek 1981; Eq. 5 as printed squares the distances twice).
 //!
-//! * [`Average1Spec`] (avg1, Eq. 8): `C_k = sum_l W_k^(l) c_k^(l) / sum_l W_k^(l)`, by index. The weights are `sum_j u_jk^m` of the memberships
+//! * [`FfcmAvg1`](super::Algorithm::FfcmAvg1) (avg1, Eq. 8): `C_k = sum_l W_k^(l) c_k^(l) / sum_l W_k^(l)`, by index. The weights are `sum_j u_jk^m` of the memberships
 //!   that gave the local centres (Eq. 7), or `sum_j u_jk` at these, as in the authors' code.
-//! * [`Average2Spec`] (avg2, Eq. 9; Eq. 14 of the framework paper): k-means over all local centres, which count 1 each. The authors' server runs k-means++ in round 1 and
+//! * [`FfcmAvg2`](super::Algorithm::FfcmAvg2) (avg2, Eq. 9; Eq. 14 of the framework paper): k-means over all local centres, which count 1 each. The authors' server runs k-means++ in round 1 and
 //!   Lloyd from the last global centres afterwards. Here every round is ONE Lloyd step: each site counts its local centres at
 //!   the global ones nearest to them, and `C_k = s_k / n_k`. It has the same fixed points, and from seeds of totals it gave the
 //!   same results in 6 of the 7 published cases (case 2: gap 0.93 instead of 1.13). A centre
@@ -48,102 +48,17 @@
 //! ```
 
 use super::rounds::{Averaging, Weights};
-use super::spec::{Beginning, Iteration, Named, Spec, Traits, USUAL_ROUNDS};
+use super::spec::{Beginning, Iteration};
 use crate::Error;
-use crate::distance::usable_fuzzifier;
 use crate::query::{LocalFuzzy, LocalSteps, Pull};
 
-/// Weighted mean of local centres by index.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Average1Spec {
-    /// Fuzzifier, > 1.
-    pub m: f64,
-    /// Stop when the centres move less ([`Stop`](super::Stop)); 0 runs all rounds.
-    pub epsilon: f64,
-    /// Rounds at most.
-    pub max_rounds: u32,
-    /// A site's own iteration.
-    pub local: LocalSteps,
-    /// Weights are `sum_j u_jk^m` as printed (Eq. 7), and not `sum_j u_jk` as in the authors' code.
-    pub powers: bool,
-}
-
-impl Named for Average1Spec {
-    const NAME: &'static str = "ffcm-avg1";
-
-    fn usual() -> Self {
-        Self { m: 2.0, epsilon: 1e-4, max_rounds: USUAL_ROUNDS, local: LocalSteps::TO_CONVERGENCE, powers: true }
-    }
-}
-
-impl Spec for Average1Spec {
-    fn traits(&self) -> Traits {
-        Traits {
-            rounds: self.max_rounds,
-            fuzzifier: Some(self.m),
-            epsilon: Some(self.epsilon),
-            shares_rows: true,
-            is_exact: self.powers && self.local.most == 1,
-            local_steps: self.local.most,
-            ..Traits::default()
-        }
-    }
-
-    fn begin(&self, at: Beginning<'_>) -> Result<Box<dyn Iteration>, Error> {
-        let pull = if self.powers { Pull::Powers } else { Pull::Memberships };
-        begin(at, Weights::Memberships, (self.epsilon, self.max_rounds), (self.m, self.local, pull))
-    }
-}
-
-/// One Lloyd step over all local centres a round.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Average2Spec {
-    /// Fuzzifier, > 1.
-    pub m: f64,
-    /// Stop when the centres move less ([`Stop`](super::Stop)); 0 stops only when nothing moves.
-    pub epsilon: f64,
-    /// Rounds at most.
-    pub max_rounds: u32,
-    /// A site's own iteration.
-    pub local: LocalSteps,
-}
-
-impl Named for Average2Spec {
-    const NAME: &'static str = "ffcm-avg2";
-    const ALIASES: &'static [&'static str] = &["fedfcm"];
-
-    fn usual() -> Self {
-        Self { m: 2.0, epsilon: 1e-4, max_rounds: USUAL_ROUNDS, local: LocalSteps::TO_CONVERGENCE }
-    }
-}
-
-impl Spec for Average2Spec {
-    fn traits(&self) -> Traits {
-        Traits {
-            rounds: self.max_rounds,
-            fuzzifier: Some(self.m),
-            epsilon: Some(self.epsilon),
-            counts_local_centres: true,
-            local_steps: self.local.most,
-            ..Traits::default()
-        }
-    }
-
-    fn begin(&self, at: Beginning<'_>) -> Result<Box<dyn Iteration>, Error> {
-        begin(at, Weights::LocalCentres, (self.epsilon, self.max_rounds), (self.m, self.local, Pull::Nearest))
-    }
-}
-
 /// Rounds over local centres that are weighted as `pull` says.
-fn begin(
+pub(super) fn begin(
     at: Beginning<'_>,
     weights: Weights,
     rest: (f64, u32),
     (m, local, pull): (f64, LocalSteps, Pull),
 ) -> Result<Box<dyn Iteration>, Error> {
-    if !usable_fuzzifier(m) {
-        return Err(Error::Fuzzifier);
-    }
     local.check()?;
     Averaging::begin(at, weights, rest, move |centres| LocalFuzzy { centres, m, local, pull }.into())
 }

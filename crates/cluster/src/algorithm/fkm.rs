@@ -36,65 +36,33 @@
 
 use super::kmeans::lloyd;
 use super::rounds::{Rounds, Weights};
-use super::spec::{Beginning, Iteration, Named, Spec, Traits, USUAL_ROUNDS};
+use super::spec::{Beginning, Iteration};
 use super::update::{Fit, Walls, check_rounds};
 use crate::query::{LocalMeans, LocalSteps};
 use crate::{Error, Query};
 
-/// Weighted alignment of local means.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub struct FkmSpec {
-    /// Stop when the centres move less ([`Stop`](super::Stop)); 0 stops only when nothing moves.
-    pub epsilon: f64,
-    /// Rounds at most, the finisher's not counted.
-    pub max_rounds: u32,
-    /// A site leaves out its groups below this (the paper's p), >= 1.
-    pub min_rows: u64,
-    /// Lloyd steps of a site a round (the paper's E), >= 1.
-    pub local_steps: u32,
-    /// Rounds of exact Lloyd afterwards at most, with the same stop rule; 0 for none.
-    pub finish: u32,
-}
-
-impl Named for FkmSpec {
-    const NAME: &'static str = "fkm";
-
-    fn usual() -> Self {
-        Self { epsilon: 0.0, max_rounds: USUAL_ROUNDS, min_rows: 2, local_steps: 1, finish: 0 }
+/// Aligned rounds, by `epsilon` and so many of them at most, then `finish` of exact Lloyd.
+pub(super) fn begin(
+    at: Beginning<'_>,
+    (epsilon, max_rounds, finish): (f64, u32, u32),
+    local_steps: u32,
+    min_rows: u64,
+) -> Result<Box<dyn Iteration>, Error> {
+    let local = LocalSteps { most: local_steps, epsilon: 0.0 };
+    local.check()?;
+    if min_rows == 0 {
+        return Err(Error::parameter("a site's own min_rows must be at least 1"));
     }
-}
-
-impl Spec for FkmSpec {
-    fn traits(&self) -> Traits {
-        Traits {
-            rounds: self.max_rounds.saturating_add(self.finish),
-            epsilon: Some(self.epsilon),
-            has_gap: true,
-            local_steps: self.local_steps,
-            ..Traits::default()
-        }
-    }
-
-    fn begin(&self, at: Beginning<'_>) -> Result<Box<dyn Iteration>, Error> {
-        self.local().check()?;
-        if self.min_rows == 0 {
-            return Err(Error::parameter("a site's own min_rows must be at least 1"));
-        }
-        check_rounds(self.epsilon, self.traits().rounds)?;
-        let rounds = Rounds::new(at, Weights::Rows, self.epsilon, self.max_rounds)?;
-        Ok(Box::new(Fkm { spec: *self, rounds, finishing: false }))
-    }
-}
-
-impl FkmSpec {
-    fn local(&self) -> LocalSteps {
-        LocalSteps { most: self.local_steps, epsilon: 0.0 }
-    }
+    check_rounds(epsilon, max_rounds.saturating_add(finish))?;
+    let rounds = Rounds::new(at, Weights::Rows, epsilon, max_rounds)?;
+    Ok(Box::new(Fkm { local, min_rows, finish, rounds, finishing: false }))
 }
 
 #[derive(Debug, Clone)]
 struct Fkm {
-    spec: FkmSpec,
+    local: LocalSteps,
+    min_rows: u64,
+    finish: u32,
     rounds: Rounds,
     finishing: bool,
 }
@@ -102,7 +70,7 @@ struct Fkm {
 impl Fkm {
     /// Exact Lloyd would only repeat the last question where every row has counted at its nearest centre and none moved.
     fn at_rest(&self) -> bool {
-        self.spec.local_steps == 1 && self.spec.min_rows == 1 && self.rounds.trail.still
+        self.local.most == 1 && self.min_rows == 1 && self.rounds.trail.still
     }
 }
 
@@ -112,18 +80,18 @@ impl Iteration for Fkm {
         if self.finishing {
             return lloyd(centres);
         }
-        LocalMeans { centres, local: self.spec.local(), min_rows: self.spec.min_rows, nearest: true }.into()
+        LocalMeans { centres, local: self.local, min_rows: self.min_rows, nearest: true }.into()
     }
 
     fn take(&mut self, values: &[f64], rows: Option<u64>, walls: &Walls) -> Result<bool, Error> {
         if !self.rounds.take(values, rows, walls)? {
             return Ok(false);
         }
-        if self.finishing || self.spec.finish == 0 || self.at_rest() {
+        if self.finishing || self.finish == 0 || self.at_rest() {
             return Ok(true);
         }
         self.finishing = true;
-        self.rounds.trail.go_on(self.spec.finish);
+        self.rounds.trail.go_on(self.finish);
         Ok(false)
     }
 

@@ -33,46 +33,10 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 
-use super::rounds::{Averaging, Weights};
-use super::spec::{Beginning, Iteration, Named, Spec, Traits, USUAL_ROUNDS};
 use crate::query::{LocalMeans, LocalSteps};
-use crate::{Centres, Error, Query};
-
-/// Exact Lloyd on totals.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub struct KmeansSpec {
-    /// Stop when the centres move less ([`Stop`](super::Stop)); 0 stops only when nothing moves.
-    pub epsilon: f64,
-    /// Rounds at most.
-    pub max_rounds: u32,
-}
-
-impl Named for KmeansSpec {
-    const NAME: &'static str = "kmeans";
-
-    fn usual() -> Self {
-        Self { epsilon: 0.0, max_rounds: USUAL_ROUNDS }
-    }
-}
+use crate::{Centres, Query};
 
 /// One exact Lloyd step.
 pub(super) fn lloyd(centres: Centres) -> Query {
     LocalMeans { centres, local: LocalSteps::ONE, min_rows: 1, nearest: false }.into()
-}
-
-impl Spec for KmeansSpec {
-    fn traits(&self) -> Traits {
-        Traits {
-            rounds: self.max_rounds,
-            epsilon: Some(self.epsilon),
-            tolerance_under_noise: Some(self.epsilon),
-            is_exact: true,
-            has_gap: true,
-            ..Traits::default()
-        }
-    }
-
-    fn begin(&self, at: Beginning<'_>) -> Result<Box<dyn Iteration>, Error> {
-        Averaging::begin(at, Weights::Rows, (self.epsilon, self.max_rounds), lloyd)
-    }
 }

@@ -3,31 +3,6 @@
 use super::update::{Fit, Stop, Walls};
 use crate::{Centres, Domain, Error, Query};
 
-/// Rounds of a plan that names no number of them.
-pub(super) const USUAL_ROUNDS: u32 = 30;
-
-/// What is known of an algorithm before its parameters are.
-pub trait Named: Sized {
-    /// The name by which plans, results and the command line call it: that of its place in the list, in kebab-case.
-    const NAME: &'static str;
-    /// Other names for it on the command line.
-    const ALIASES: &'static [&'static str] = &[];
-    /// With its default parameters: what somebody sets, or follows from other parts of a plan, takes their place in the plan's document.
-    fn usual() -> Self;
-}
-
-/// An algorithm with its parameters.
-pub trait Spec {
-    /// What others need to know of it.
-    fn traits(&self) -> Traits;
-
-    /// The iteration for one K.
-    ///
-    /// # Errors
-    /// [`Error`] naming the parameter that is outside its domain, for any first centres.
-    fn begin(&self, at: Beginning<'_>) -> Result<Box<dyn Iteration>, Error>;
-}
-
 /// What others need to know of an algorithm with its parameters: the check of a plan, what a site answers, reports.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub struct Traits {
