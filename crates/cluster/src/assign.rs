@@ -2,7 +2,7 @@
 
 use ndarray::Array2;
 
-use crate::distance::usable_fuzzifier;
+use crate::distance::check_fuzzifier;
 use crate::error::same_columns;
 use crate::{Centres, Error, Rows, distance};
 
@@ -13,9 +13,7 @@ use crate::{Centres, Error, Rows, distance};
 /// # Errors
 /// [`Error::ColumnMismatch`], [`Error::Fuzzifier`].
 pub fn memberships(rows: &Rows, centres: &Centres, m: f64) -> Result<Array2<f64>, Error> {
-    if !usable_fuzzifier(m) {
-        return Err(Error::Fuzzifier);
-    }
+    check_fuzzifier(m)?;
     same_columns(centres.columns(), rows.columns())?;
     let k = centres.k();
     let mut values = vec![0.0; rows.len() * k];
@@ -27,15 +25,8 @@ pub fn memberships(rows: &Rows, centres: &Centres, m: f64) -> Result<Array2<f64>
 
 /// The cluster of largest membership for each row of an n x K array; among equals the lowest index.
 pub fn hard_labels(memberships: &Array2<f64>) -> Vec<usize> {
-    let largest = |u: ndarray::ArrayView1<'_, f64>| {
-        let mut best = 0;
-        for (cluster, value) in u.iter().enumerate() {
-            if *value > u[best] {
-                best = cluster;
-            }
-        }
-        best
-    };
+    let largest =
+        |u: ndarray::ArrayView1<'_, f64>| (0..u.len()).fold(0, |best, at| if u[at] > u[best] { at } else { best });
     memberships.outer_iter().map(largest).collect()
 }
 

@@ -5,7 +5,7 @@ use veilsum_contributions::{Change, Question, Rows};
 
 use crate::kernel::{Form, Step, Sums};
 use crate::query::{Block, Per, Query};
-use crate::{Domain, Error, Prepared, Transform};
+use crate::{Domain, Error, Prepared, Transform, refuse};
 
 /// Questions that one batch may hold.
 pub const MAX_BATCH: usize = 4096;
@@ -44,9 +44,8 @@ impl Batch {
     /// # Errors
     /// [`Error`] naming what is wrong.
     pub fn check(&self, domain: &Domain) -> Result<(), Error> {
-        if self.queries.is_empty() || self.queries.len() > MAX_BATCH {
-            return Err(Error::parameter(format!("a batch must hold 1 to {MAX_BATCH} questions")));
-        }
+        let fits = (1..=MAX_BATCH).contains(&self.queries.len());
+        refuse(!fits, || Error::parameter(format!("a batch must hold 1 to {MAX_BATCH} questions")))?;
         let domain = self.domain(domain)?;
         self.queries.iter().try_for_each(|query| query.check(&domain))
     }
@@ -79,9 +78,8 @@ impl Batch {
     pub fn merge(&self, domain: &Domain, words: &mut [i64], more: &[i64]) -> Result<(), Error> {
         let domain = self.domain(domain)?;
         let len: usize = self.queries.iter().map(|query| query.words(&domain)).sum();
-        if words.len() != len || more.len() != len {
-            return Err(Error::Question("words that are not those of the question"));
-        }
+        let fit = words.len() == len && more.len() == len;
+        refuse(!fit, || Error::Question("words that are not those of the question"))?;
         words.iter_mut().zip(more).for_each(|(word, more)| *word = word.wrapping_add(*more));
         Ok(())
     }
@@ -99,13 +97,12 @@ impl Batch {
         let rows = moved.as_deref().unwrap_or(rows);
         let mut left = self.queries.as_slice();
         while !left.is_empty() {
-            let (queries, rest) = left.split_at(Query::together(left));
+            let queries = left.split_off(..Query::together(left)).unwrap_or_default();
             let blocks: Vec<Vec<Block>> = queries.iter().map(|query| query.layout(rows.domain())).collect();
             let forms: Vec<Form> =
                 blocks.iter().map(|blocks| form(blocks, rows.len() as u64)).collect::<Result<_, _>>()?;
             let sums = Query::answer(queries, rows, &forms)?;
             blocks.iter().zip(sums).try_for_each(|(blocks, sums)| take(blocks, sums))?;
-            left = rest;
         }
         Ok(())
     }
@@ -195,11 +192,8 @@ pub fn asked_of_rows<T>(batch: &Batch, rows: &Prepared, take: impl FnOnce(AskedO
 pub fn words(batch: &Batch, rows: &Prepared, steps: &[Step]) -> Result<Vec<i64>, Error> {
     let (mut words, mut rest) = (Vec::new(), steps);
     let form = |blocks: &[Block], rows: u64| {
-        let (own, next) = rest.split_at_checked(blocks.len()).ok_or(Error::Steps)?;
-        if own.iter().zip(blocks).any(|(step, block)| step.len != block.len) {
-            return Err(Error::Steps);
-        }
-        rest = next;
+        let own = rest.split_off(..blocks.len()).ok_or(Error::Steps)?;
+        refuse(own.iter().zip(blocks).any(|(step, block)| step.len != block.len), || Error::Steps)?;
         // Below these the integers are those of the rounded contributions, and no sum of them wraps.
         let too_fine = own.iter().zip(blocks).position(|(step, block)| {
             let steps = block.bound * 2f64.powi(step.fraction_bits);

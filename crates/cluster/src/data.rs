@@ -2,8 +2,8 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::Error;
 use crate::error::same_columns;
+use crate::{Error, refuse};
 
 /// The rows of one site, n x d, row-major, all finite.
 ///
@@ -26,12 +26,8 @@ impl Rows {
 
     /// Whether these are finite numbers that fill whole rows.
     pub(crate) fn check(values: &[f64], columns: usize) -> Result<(), Error> {
-        if columns == 0 {
-            return Err(Error::NoColumns);
-        }
-        if !values.len().is_multiple_of(columns) {
-            return Err(Error::Ragged(columns));
-        }
+        refuse(columns == 0, || Error::NoColumns)?;
+        refuse(!values.len().is_multiple_of(columns), || Error::Ragged(columns))?;
         if let Some(at) = values.iter().position(|value| !value.is_finite()) {
             return Err(Error::NotFinite { row: at / columns, column: at % columns });
         }
@@ -132,17 +128,12 @@ impl Centres {
     /// # Errors
     /// [`Error::NoCentres`], [`Error::NoColumns`], or [`Error::Parameter`] for values that are no finite numbers or do not fill the centres.
     pub fn new(k: usize, columns: usize, values: Vec<f64>) -> Result<Self, Error> {
-        if k == 0 {
-            return Err(Error::NoCentres);
-        }
-        if columns == 0 {
-            return Err(Error::NoColumns);
-        }
+        refuse(k == 0, || Error::NoCentres)?;
+        refuse(columns == 0, || Error::NoColumns)?;
         // The wire form holds the shape in 32 bits each; a larger one cannot be real and is refused here, once.
         let fits = u32::try_from(k).is_ok() && u32::try_from(columns).is_ok();
-        if !fits || k.checked_mul(columns) != Some(values.len()) {
-            return Err(Error::parameter(format!("the values do not fill {k} centres of {columns} columns")));
-        }
+        let fill = fits && k.checked_mul(columns) == Some(values.len());
+        refuse(!fill, || Error::parameter(format!("the values do not fill {k} centres of {columns} columns")))?;
         if let Some(at) = values.iter().position(|value| !value.is_finite()) {
             let (centre, column) = (at / columns, at % columns);
             let what = format!("centre {centre}, column {column} (both counted from 0) is not a finite number");
@@ -222,9 +213,7 @@ impl Centres {
     /// # Errors
     /// [`Error::CentreShapes`] or [`Error::ColumnMismatch`] for another shape.
     pub fn frobenius_distance(&self, other: &Self) -> Result<f64, Error> {
-        if self.k() != other.k() {
-            return Err(Error::CentreShapes);
-        }
+        refuse(self.k() != other.k(), || Error::CentreShapes)?;
         same_columns(self.columns, other.columns)?;
         Ok(self.as_slice().iter().zip(other.as_slice()).map(|(a, b)| (a - b) * (a - b)).sum::<f64>().sqrt())
     }

@@ -5,6 +5,8 @@
 
 use std::ops::RangeInclusive;
 
+use crate::{Error, refuse};
+
 /// Squared distances in this range can be inverted, added up and multiplied without leaving normal numbers.
 pub const SAFE: RangeInclusive<f64> = 1e-290..=1e290;
 
@@ -12,8 +14,8 @@ pub const SAFE: RangeInclusive<f64> = 1e-290..=1e290;
 const SHRINK: f64 = 1.0 / (1u64 << 63) as f64;
 
 /// Whether m is a finite number above 1.
-pub(crate) fn usable_fuzzifier(m: f64) -> bool {
-    m.is_finite() && m > 1.0
+pub(crate) fn check_fuzzifier(m: f64) -> Result<(), Error> {
+    refuse(!(m.is_finite() && m > 1.0), || Error::Fuzzifier)
 }
 
 /// Squared Euclidean distance in the direct difference form (the form with a dot product cancels far from the origin).

@@ -115,6 +115,11 @@ impl Error {
     }
 }
 
+/// The error, if something is as it must not be.
+pub(crate) fn refuse<E>(bad: bool, why: impl FnOnce() -> E) -> Result<(), E> {
+    if bad { Err(why()) } else { Ok(()) }
+}
+
 /// Whether there are as many columns as expected.
 pub(crate) fn same_columns(expected: usize, found: usize) -> Result<(), Error> {
     if found == expected { Ok(()) } else { Err(Error::ColumnMismatch { expected, found }) }

@@ -63,6 +63,7 @@ pub use algorithm::{Algorithm, Round};
 pub use batch::{AskedOfRows, Batch, MAX_BATCH, Statistic, Totals, answer, asked_of_rows, words};
 pub use data::{Centres, Rows};
 pub use error::Error;
+pub(crate) use error::refuse;
 pub use kernel::Step as SumStep;
 pub use method::{Clusters, Outcome, Recipe, Run, Step};
 pub use packed::Packed;

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 
 use ndarray::Array2;
 
-use crate::{Centres, Domain, Error, distance};
+use crate::{Centres, Domain, Error, distance, refuse};
 
 /// Adjusted Rand index of two labellings of the same n rows: 1 for equal partitions, about 0 for unrelated ones.
 ///
@@ -14,9 +14,7 @@ use crate::{Centres, Domain, Error, distance};
 /// # Errors
 /// [`Error::LabelCount`].
 pub fn adjusted_rand_index(a: &[usize], b: &[usize]) -> Result<f64, Error> {
-    if a.len() != b.len() {
-        return Err(Error::LabelCount);
-    }
+    refuse(a.len() != b.len(), || Error::LabelCount)?;
     let (mut cells, mut in_a, mut in_b) = (BTreeMap::new(), BTreeMap::new(), BTreeMap::new());
     for (x, y) in a.iter().zip(b) {
         *cells.entry((x, y)).or_insert(0u64) += 1;
@@ -47,9 +45,7 @@ pub struct Matched {
 /// # Errors
 /// [`Error::CentreShapes`], or [`Error::Cost`] if a squared distance overflows.
 pub fn matched_distance(found: &Centres, truth: &Centres) -> Result<Matched, Error> {
-    if found.shape() != truth.shape() {
-        return Err(Error::CentreShapes);
-    }
+    refuse(found.shape() != truth.shape(), || Error::CentreShapes)?;
     let cost = Array2::from_shape_fn((found.k(), found.k()), |(i, j)| distance::squared(found.row(i), truth.row(j)));
     let permutation = assignment(&cost)?;
     let matched = || permutation.iter().enumerate().map(|(i, j)| (found.row(i), truth.row(*j)));
@@ -65,9 +61,7 @@ pub fn matched_distance(found: &Centres, truth: &Centres) -> Result<Matched, Err
 /// [`Error::Cost`] for a matrix that is not square or not finite.
 pub fn assignment(cost: &Array2<f64>) -> Result<Vec<usize>, Error> {
     let n = cost.nrows();
-    if cost.ncols() != n || cost.iter().any(|value| !value.is_finite()) {
-        return Err(Error::Cost);
-    }
+    refuse(cost.ncols() != n || cost.iter().any(|value| !value.is_finite()), || Error::Cost)?;
     // Rows enter one by one. Potentials keep all reduced costs >= 0 and those of assigned pairs = 0; a shortest path in
     // reduced costs from the new row to a free column then keeps the assignment optimal.
     let mut row_potential = vec![0.0; n];

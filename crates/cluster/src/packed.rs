@@ -46,21 +46,21 @@ impl Packed {
 
     /// Packs values that fill whole rows.
     pub(crate) fn of(values: &[f64], columns: usize) -> Self {
-        Self::with(values, columns, |_, _| true).unwrap_or_else(|_| Self::room(columns, 0))
+        Self::with(values, columns, |_, _| true).unwrap_or_else(|| Self::room(columns, 0))
     }
 
-    /// Packs values that fill whole rows, each vector of a column after `change` was made to it; the first group of rows (by number) for
-    /// which that was not possible is the error.
+    /// Packs values that fill whole rows, each vector of a column after `change` was made to it; `None` if that was not possible for some
+    /// group of rows.
     pub(crate) fn with(
         values: &[f64],
         columns: usize,
         change: impl Fn(usize, &mut [f64; LANES]) -> bool + Sync,
-    ) -> Result<Self, usize> {
+    ) -> Option<Self> {
         let len = values.len() / columns;
         let groups = padded(len);
         let mut lanes = vec![Lanes::ZERO; groups * columns];
         if len == 0 {
-            return Ok(Self { lanes, len, columns });
+            return Some(Self { lanes, len, columns });
         }
         let pack = |(g, group): (usize, &mut [Lanes])| {
             for lane in 0..LANES {
@@ -69,12 +69,11 @@ impl Packed {
                     slot.0[lane] = *value;
                 }
             }
-            let good = group.iter_mut().enumerate().fold(true, |all, (column, slot)| all & change(column, &mut slot.0));
-            (!good).then_some(g)
+            group.iter_mut().enumerate().fold(true, |all, (column, slot)| all & change(column, &mut slot.0))
         };
         // Pages of new memory are most of the time that this takes, and every thread asks for its own.
-        let bad = lanes.par_chunks_exact_mut(columns).enumerate().with_min_len(MIN_GROUPS).find_map_first(pack);
-        bad.map_or(Ok(Self { lanes, len, columns }), Err)
+        let good = lanes.par_chunks_exact_mut(columns).enumerate().with_min_len(MIN_GROUPS).all(pack);
+        good.then_some(Self { lanes, len, columns })
     }
 
     /// Packs rows (n x d, original units) in working units, as [`Domain::to_working`] makes them, of which this is the quick form.
@@ -83,7 +82,7 @@ impl Packed {
         let clip = out_of_box == OutOfBox::Clip;
         // Which row is outside the box, the slow form says.
         Self::with(rows.as_slice(), rows.columns(), |column, values| domain.column_to_working(column, values) | clip)
-            .or_else(|_| Ok(Self::new(&domain.to_working(rows, out_of_box)?)))
+            .map_or_else(|| Ok(Self::new(&domain.to_working(rows, out_of_box)?)), Ok)
     }
 
     /// Number of rows, n.

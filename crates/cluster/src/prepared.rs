@@ -2,7 +2,7 @@
 
 use std::sync::{Arc, Mutex, PoisonError};
 
-use crate::{Domain, Error, OutOfBox, Packed, Rows, Scaling, Transform};
+use crate::{Domain, Error, OutOfBox, Packed, Rows, Scaling, Transform, refuse};
 
 /// A transform and the rows under it.
 type Moved = (Transform, Arc<Prepared>);
@@ -45,14 +45,12 @@ impl Prepared {
         out_of_box: OutOfBox,
     ) -> Result<(Self, usize), Error> {
         domain.same_columns(columns)?;
-        if !values.len().is_multiple_of(columns) {
-            return Err(Error::Ragged(columns));
-        }
+        refuse(!values.len().is_multiple_of(columns), || Error::Ragged(columns))?;
         let clip = out_of_box == OutOfBox::Clip;
         let all = Packed::with(values, columns, |column, values| {
             values.iter().fold(true, |all, x| all & x.is_finite()) & (domain.column_to_working(column, values) | clip)
         });
-        if let Ok(packed) = all {
+        if let Some(packed) = all {
             return Ok((Self::of(packed, domain.clone()), 0));
         }
         let mut kept = Vec::with_capacity(values.len());

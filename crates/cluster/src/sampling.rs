@@ -5,7 +5,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::{Error, random::Stream};
+use crate::{Error, random::Stream, refuse};
 
 const LABEL: &[u8; 24] = b"veilsum site sampling v1";
 
@@ -25,10 +25,8 @@ impl Sampling {
     /// # Errors
     /// [`Error::Parameter`].
     pub fn check(&self) -> Result<(), Error> {
-        if self.share > 0.0 && self.share < 1.0 {
-            return Ok(());
-        }
-        Err(Error::parameter("the share of sites that is sampled must lie between 0 and 1"))
+        let some = self.share > 0.0 && self.share < 1.0;
+        refuse(!some, || Error::parameter("the share of sites that is sampled must lie between 0 and 1"))
     }
 
     /// How many of `sites` are drawn.

@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use crate::error::same_columns;
-use crate::{Centres, Error, Rows};
+use crate::{Centres, Error, Rows, refuse};
 
 /// Bounds up to this size: the square of an extent then stays far inside `f64`, so no distance can overflow.
 const MAX_BOUND: f64 = 1e150;
@@ -68,17 +68,11 @@ impl Domain {
             let (lower, upper) = (lower.len(), upper.len());
             return Err(Error::parameter(format!("the box has {lower} lower and {upper} upper bounds")));
         }
-        if lower.is_empty() {
-            return Err(Error::NoColumns);
-        }
+        refuse(lower.is_empty(), || Error::NoColumns)?;
         for (column, (low, high)) in lower.iter().zip(&upper).enumerate() {
             let usable = |bound: f64| bound.abs() <= MAX_BOUND; // false for NaN
-            if !usable(*low) || !usable(*high) {
-                return Err(Error::BoundNotUsable(column));
-            }
-            if low == high {
-                return Err(Error::ConstantColumn(column));
-            }
+            refuse(!usable(*low) || !usable(*high), || Error::BoundNotUsable(column))?;
+            refuse(low == high, || Error::ConstantColumn(column))?;
             if low > high {
                 let crossed = "(counted from 0) are crossed: lower is above upper";
                 return Err(Error::parameter(format!("the bounds of column {column} {crossed}")));
@@ -123,9 +117,7 @@ impl Domain {
     /// # Errors
     /// [`Error::NoRows`], and those of [`Domain::new`].
     pub fn around(rows: &Rows, scaling: Scaling) -> Result<Self, Error> {
-        if rows.is_empty() {
-            return Err(Error::NoRows);
-        }
+        refuse(rows.is_empty(), || Error::NoRows)?;
         let mut lower = vec![f64::INFINITY; rows.columns()];
         let mut upper = vec![f64::NEG_INFINITY; rows.columns()];
         for row in rows {
@@ -217,11 +209,7 @@ impl Domain {
     /// # Panics
     /// If `column >= columns()`, as indexing a slice does.
     pub fn working_interval(&self, column: usize) -> (f64, f64) {
-        match (self.indicator(column), self.scaling) {
-            (Some(one), _) => (0.0, one),
-            (None, Scaling::Box) => (0.0, 1.0),
-            (None, Scaling::None) => (self.lower[column], self.upper[column]),
-        }
+        (self.scale(column, self.lower[column]), self.scale(column, self.upper[column]))
     }
 
     /// Where its middle is.
@@ -315,15 +303,9 @@ impl TryFrom<Unchecked> for Domain {
         upper.truncate(numbers);
         let categories = if categories.is_empty() { vec![indicators.len()] } else { categories };
         let mut rest = indicators.as_slice();
-        let mut categorical = Vec::with_capacity(categories.len());
-        for count in categories {
-            let (own, others) = rest.split_at_checked(count).ok_or(Error::NoColumns)?;
-            categorical.push(own.to_vec());
-            rest = others;
-        }
-        if !rest.is_empty() {
-            return Err(Error::NoColumns);
-        }
+        let own = |count| rest.split_off(..count).map(<[f64]>::to_vec).ok_or(Error::NoColumns);
+        let categorical = categories.into_iter().map(own).collect::<Result<Vec<_>, _>>()?;
+        refuse(!rest.is_empty(), || Error::NoColumns)?;
         Self::mixed(lower, upper, scaling, &categorical)
     }
 }

@@ -1,13 +1,11 @@
 //! What everybody asks of totals before believing them: their number, and bounds that no rows can break.
 
-use crate::{Domain, Error};
+use crate::{Domain, Error, refuse};
 
 /// The right number of entries, all finite.
 pub(crate) fn check_values(values: &[f64], expected: usize) -> Result<(), Error> {
     let found = values.len();
-    if found != expected {
-        return Err(Error::implausible(format!("expected {expected} entries, found {found}")));
-    }
+    refuse(found != expected, || Error::implausible(format!("expected {expected} entries, found {found}")))?;
     if let Some(at) = values.iter().position(|value| !value.is_finite()) {
         return Err(Error::implausible(format!("entry {at} is not a finite number")));
     }
@@ -31,10 +29,8 @@ pub(crate) fn check_weights(weights: &[f64], rows: Option<u64>, name: &str) -> R
         return Err(Error::implausible(format!("{name} of cluster {k} is negative")));
     }
     let all = weights.iter().sum::<f64>();
-    if rows.is_some_and(|rows| all > rows as f64 * (1.0 + SLACK)) {
-        return Err(Error::implausible(format!("the sum of {name} exceeds the number of rows")));
-    }
-    Ok(())
+    let exceeds = rows.is_some_and(|rows| all > rows as f64 * (1.0 + SLACK));
+    refuse(exceeds, || Error::implausible(format!("the sum of {name} exceeds the number of rows")))
 }
 
 /// Noisy sums of columns, or of squares around a point in their box, as the rows that they begin with could have given them: one row

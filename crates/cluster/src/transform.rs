@@ -4,7 +4,7 @@ use serde::{Deserialize, Serialize};
 use veilsum_contributions::Change;
 
 use crate::error::same_columns;
-use crate::{Centres, Domain, Error, Rows, Scaling};
+use crate::{Centres, Domain, Error, Rows, Scaling, refuse};
 
 /// From working units to standardised ones, column by column: clip, shift, multiply (`(clip(x) - shift) * factor`).
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -49,9 +49,7 @@ impl Transform {
             // A shift of 0 is none, wherever the box lies.
             let shifts = (shift == 0.0 && factor == 1.0) || (from..=to).contains(&shift);
             let usable = shifts && factor > 0.0 && factor <= MAX_FACTOR / (to - from).max(1.0);
-            if !inside || !usable {
-                return Err(Error::Transform);
-            }
+            refuse(!inside || !usable, || Error::Transform)?;
             low.push((lower - shift) * factor);
             high.push((upper - shift) * factor);
         }

@@ -19,7 +19,7 @@ use super::spec::{Beginning, Iteration};
 use super::update::{Fit, Round, Stop, Walls, moved};
 use crate::query::{Histogram, MAX_BINS, Missing, Moments};
 use crate::totals_check::{SLACK, check_values, check_weights, plausible_moments};
-use crate::{Domain, Error, Query};
+use crate::{Domain, Error, Query, refuse};
 
 /// The question for the histograms; `None` where there is no column of numbers.
 pub(crate) fn histogram(domain: &Domain, bins: u32) -> Option<Histogram> {
@@ -38,12 +38,8 @@ pub(crate) fn questions(domain: &Domain, bins: u32) -> Vec<Query> {
 
 /// A description of all columns, with so many bins.
 pub(super) fn begin(at: Beginning<'_>, bins: u32) -> Result<Box<dyn Iteration>, Error> {
-    if !(2..=MAX_BINS).contains(&bins) {
-        return Err(Error::parameter(format!("a histogram has 2 to {MAX_BINS} bins")));
-    }
-    if at.start.k() != 1 {
-        return Err(Error::parameter("a description has no clusters: K is 1"));
-    }
+    refuse(!(2..=MAX_BINS).contains(&bins), || Error::parameter(format!("a histogram has 2 to {MAX_BINS} bins")))?;
+    refuse(at.start.k() != 1, || Error::parameter("a description has no clusters: K is 1"))?;
     let (domain, fit) = (at.domain.clone(), Fit::at(at.start.clone()));
     let (phase, found) = (Phase::Missing, Description::default());
     Ok(Box::new(Describing { bins, domain, phase, fit, shift: 0.0, found, noisy: at.noisy }))
@@ -103,9 +99,7 @@ fn on_simplex(values: &[f64], sum: f64) -> Vec<f64> {
 /// A number of rows, which is a whole one but for rounding.
 fn whole(rows: f64, known: Option<u64>) -> Result<u64, Error> {
     check_weights(&[rows], known, "rows")?;
-    if rows < 0.5 {
-        return Err(Error::implausible("there are no rows"));
-    }
+    refuse(rows < 0.5, || Error::implausible("there are no rows"))?;
     Ok(rows.round() as u64)
 }
 
@@ -120,9 +114,8 @@ impl Describing {
     }
 
     fn take_missing(&mut self, values: &[f64]) -> Result<(), Error> {
-        if values.iter().any(|count| *count < -0.5) {
-            return Err(Error::implausible("a column lacks a negative number of values"));
-        }
+        let negative = values.iter().any(|count| *count < -0.5);
+        refuse(negative, || Error::implausible("a column lacks a negative number of values"))?;
         self.found.missing = values.iter().map(|count| count.round().max(0.0) as u64).collect();
         self.phase = if self.domain.numbers() > 0 { Phase::Counts } else { Phase::Sums };
         Ok(())
@@ -130,9 +123,8 @@ impl Describing {
 
     fn take_counts(&mut self, values: &[f64], known: Option<u64>) -> Result<(), Error> {
         let each = self.bins as usize + 1;
-        if values.iter().any(|count| *count < -0.5) {
-            return Err(Error::implausible("a bin has a negative number of rows"));
-        }
+        let negative = values.iter().any(|count| *count < -0.5);
+        refuse(negative, || Error::implausible("a bin has a negative number of rows"))?;
         let rows = whole(values.iter().take(each).sum(), known)?;
         for counts in values.chunks_exact(each) {
             // No row lies below the box.
@@ -157,9 +149,8 @@ impl Describing {
 
     fn take_spread(&mut self, values: &[f64], known: Option<u64>) -> Result<(), Error> {
         self.found.spread_rows = whole(values[0], known)?;
-        if !self.noisy && values[1..].iter().any(|square| *square < 0.0) {
-            return Err(Error::implausible("a sum of squares is negative"));
-        }
+        let negative = !self.noisy && values[1..].iter().any(|square| *square < 0.0);
+        refuse(negative, || Error::implausible("a sum of squares is negative"))?;
         self.found.variances = values[1..].iter().map(|square| (square / values[0]).max(0.0)).collect();
         if self.noisy {
             // Counts differ by their noise, and say nothing of who was there.

@@ -42,7 +42,7 @@ use crate::offline::wfcm;
 use crate::query::{FeatureParams, Features};
 use crate::random::Stream;
 use crate::totals_check::{check_values, check_weights};
-use crate::{Centres, Error, Query};
+use crate::{Centres, Error, Query, refuse};
 
 const LABEL: &[u8; 24] = b"veilsum ffcf starts v1  ";
 
@@ -55,9 +55,7 @@ pub(super) fn begin(
 ) -> Result<Box<dyn Iteration>, Error> {
     let (k, anchors) = (at.start.k(), at.anchors.unwrap_or(at.start).clone());
     usable_params(&params).map_err(Error::parameter)?;
-    if anchors.k() < k {
-        return Err(Error::TooFewAnchors { k, anchors: anchors.k() });
-    }
+    refuse(anchors.k() < k, || Error::TooFewAnchors { k, anchors: anchors.k() })?;
     let fit = Fit::at(Centres::finite(anchors.columns(), &anchors.as_slice()[..k * anchors.columns()]));
     Ok(Box::new(Ffcf { m, params, merge, anchors, k, seed: at.seed, fit }))
 }
@@ -76,9 +74,7 @@ struct Ffcf {
 impl Ffcf {
     /// Clusters one feature vector for each anchor that has any. Nothing changes unless it succeeds.
     fn cluster(&mut self, mut all: Vec<Feature>, walls: &Walls) -> Result<(), Error> {
-        if all.len() < self.k {
-            return Err(Error::TooFewAnchors { k: self.k, anchors: all.len() });
-        }
+        refuse(all.len() < self.k, || Error::TooFewAnchors { k: self.k, anchors: all.len() })?;
         if self.merge {
             merge_all(&mut all, self.params.tau, self.k);
         }
@@ -94,9 +90,7 @@ impl Ffcf {
 
     /// What an anchor's totals amount to.
     fn feature(ls: &[f64], m: f64, q: f64) -> Result<Feature, Error> {
-        if q < 0.0 {
-            return Err(Error::implausible("a sum of squares is negative"));
-        }
+        refuse(q < 0.0, || Error::implausible("a sum of squares is negative"))?;
         let ss = q - ls.iter().map(|sum| sum * (sum / m)).sum::<f64>();
         // Rounding may leave a hair below 0; N is not known and plays no part any more.
         Ok(Feature { ls: ls.to_vec(), ss: if ss > 0.0 { ss } else { 0.0 }, n: m, m })

@@ -39,7 +39,7 @@ use super::rounds::{Rounds, Weights};
 use super::spec::{Beginning, Iteration};
 use super::update::{Fit, Walls, check_rounds};
 use crate::query::{LocalMeans, LocalSteps};
-use crate::{Error, Query};
+use crate::{Error, Query, refuse};
 
 /// Aligned rounds, by `epsilon` and so many of them at most, then `finish` of exact Lloyd.
 pub(super) fn begin(
@@ -50,9 +50,7 @@ pub(super) fn begin(
 ) -> Result<Box<dyn Iteration>, Error> {
     let local = LocalSteps { most: local_steps, epsilon: 0.0 };
     local.check()?;
-    if min_rows == 0 {
-        return Err(Error::parameter("a site's own min_rows must be at least 1"));
-    }
+    refuse(min_rows == 0, || Error::parameter("a site's own min_rows must be at least 1"))?;
     check_rounds(epsilon, max_rounds.saturating_add(finish))?;
     let rounds = Rounds::new(at, Weights::Rows, epsilon, max_rounds)?;
     Ok(Box::new(Fkm { local, min_rows, finish, rounds, finishing: false }))

@@ -25,7 +25,7 @@ pub use spec::{Beginning, Iteration, Traits};
 pub(crate) use update::{CLEAR_SHARE, check_rounds, confined};
 pub use update::{Fit, Pulled, Round, Stop, Walls};
 
-use crate::distance::usable_fuzzifier;
+use crate::distance::check_fuzzifier;
 use crate::query::{FeatureParams, LocalSteps, Pull};
 use crate::{Error, Query};
 
@@ -234,9 +234,7 @@ impl Algorithm {
     /// # Errors
     /// [`Error`] naming the parameter that is outside its domain, for any first centres.
     pub(crate) fn begin(&self, at: Beginning<'_>) -> Result<Box<dyn Iteration>, Error> {
-        if self.traits().fuzzifier.is_some_and(|m| !usable_fuzzifier(m)) {
-            return Err(Error::Fuzzifier);
-        }
+        self.traits().fuzzifier.map_or(Ok(()), check_fuzzifier)?;
         match *self {
             Self::Fcm { m, epsilon, max_rounds } => {
                 Averaging::begin(at, Weights::Powers, (epsilon, max_rounds), move |centres| {

@@ -3,7 +3,7 @@
 use super::spec::{Beginning, Iteration};
 use super::update::{Fit, Trail, Walls, clear};
 use crate::totals_check::{check_values, check_weights};
-use crate::{Centres, Error, Query};
+use crate::{Centres, Error, Query, refuse};
 
 /// What the weights in the totals are.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -42,9 +42,8 @@ impl Rounds {
             _ => (&values[..k], &values[k..k + k * d], &values[k + k * d..], "weights"),
         };
         check_weights(weights, rows.filter(|_| self.weights != Weights::LocalCentres), name)?;
-        if distance.iter().any(|distance| *distance < 0.0) {
-            return Err(Error::implausible("the sum of squared distances is negative"));
-        }
+        let negative = distance.iter().any(|distance| *distance < 0.0);
+        refuse(negative, || Error::implausible("the sum of squared distances is negative"))?;
         if fuzzy {
             return self.trail.step(sums, &clear(weights), weights, walls);
         }

@@ -6,23 +6,17 @@ use serde::{Deserialize, Serialize};
 
 use super::description::Description;
 use crate::totals_check::SLACK;
-use crate::{Centres, Domain, Error, distance};
+use crate::{Centres, Domain, Error, distance, refuse};
 
 /// More rounds than anybody waits for; bounds the history that a run keeps.
 const MAX_ROUNDS: u32 = 100_000;
 
 /// The parameters that most iterations share.
 pub(crate) fn check_rounds(epsilon: f64, max_rounds: u32) -> Result<(), Error> {
-    if !(epsilon.is_finite() && epsilon >= 0.0) {
-        return Err(Error::parameter("epsilon must be a finite number, 0 or above"));
-    }
-    if max_rounds == 0 {
-        return Err(Error::parameter("max_rounds must be at least 1"));
-    }
-    if max_rounds > MAX_ROUNDS {
-        return Err(Error::parameter(format!("max_rounds must be at most {MAX_ROUNDS}")));
-    }
-    Ok(())
+    let usable = epsilon.is_finite() && epsilon >= 0.0;
+    refuse(!usable, || Error::parameter("epsilon must be a finite number, 0 or above"))?;
+    refuse(max_rounds == 0, || Error::parameter("max_rounds must be at least 1"))?;
+    refuse(max_rounds > MAX_ROUNDS, || Error::parameter(format!("max_rounds must be at most {MAX_ROUNDS}")))
 }
 
 /// How a round's shift of the centres is measured, and when it is small enough.
@@ -43,10 +37,8 @@ impl Stop {
             Self::Frobenius => centres.frobenius_distance(before)?,
             Self::Sum => centres.rows().zip(before.rows()).map(|(new, old)| distance::euclidean(new, old)).sum(),
         };
-        match shift.is_finite() {
-            true => Ok(shift),
-            false => Err(Error::implausible("the centres' shift is not a finite number")),
-        }
+        refuse(!shift.is_finite(), || Error::implausible("the centres' shift is not a finite number"))?;
+        Ok(shift)
     }
 
     /// Whether the rounds end after this shift.

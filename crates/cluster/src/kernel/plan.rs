@@ -5,7 +5,7 @@ use std::ops::Range;
 use rayon::prelude::*;
 
 use super::sums::{Form, Sums};
-use crate::distance::usable_fuzzifier;
+use crate::distance::check_fuzzifier;
 use crate::error::same_columns;
 use crate::packed::{LANES, Lanes};
 use crate::{Centres, Error, Packed};
@@ -73,9 +73,7 @@ impl<'a> Chunk<'a> {
 
 /// Whether these rows have memberships to these centres.
 pub(super) fn fits(rows: &Packed, centres: &Centres, m: f64) -> Result<(), Error> {
-    if !usable_fuzzifier(m) {
-        return Err(Error::Fuzzifier);
-    }
+    check_fuzzifier(m)?;
     same_columns(rows.columns(), centres.columns())
 }
 

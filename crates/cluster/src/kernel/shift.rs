@@ -9,16 +9,14 @@ use super::plan::{BLOCK, Chunk, Plan};
 use super::tiles::distances;
 use crate::distance::{self, SAFE};
 use crate::packed::{LANES, Lanes, read};
-use crate::{Centres, Error, Packed};
+use crate::{Centres, Error, Packed, refuse};
 
 /// Frobenius norm of `U' - U`, the memberships (n x K) in `new` centres less those in `old` ones; both K x d.
 ///
 /// # Errors
 /// [`Error::ColumnMismatch`], [`Error::CentreShapes`], [`Error::Fuzzifier`].
 pub fn membership_shift(rows: &Packed, old: &Centres, new: &Centres, m: f64) -> Result<f64, Error> {
-    if old.k() != new.k() {
-        return Err(Error::CentreShapes);
-    }
+    refuse(old.k() != new.k(), || Error::CentreShapes)?;
     let level = level();
     let (old, new) = (Plan::new(rows, old, m)?, Plan::new(rows, new, m)?);
     let mut total = 0.0;

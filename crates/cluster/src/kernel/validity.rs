@@ -74,12 +74,8 @@ pub(crate) fn validity_sums<'f>(
     let (k, d) = (centres.k(), centres.columns());
     let width = 7 * k + SCALARS + if vectors { 2 * k * d } else { 0 };
     Ok(over_parts(rows, form, width, |first, last, sums| {
-        let zeros = || vec![0.0; k];
-        let mut scratch = Scratch { squares: zeros(), distances: zeros(), u: zeros() };
-        each_of(rows, first..last, |x| {
-            let scalars = scratch.validate(x, centres, m);
-            scratch.add_to(scalars, x, centres, m, vectors, sums);
-        });
+        let mut scratch = [vec![0.0; k], vec![0.0; k], vec![0.0; k]];
+        each_of(rows, first..last, |x| add_validity(x, (centres, m, vectors), &mut scratch, sums));
     }))
 }
 
@@ -123,79 +119,53 @@ fn memberships(squares: &[f64], m: f64, u: &mut [f64]) -> (f64, f64) {
     (nearest, sum)
 }
 
-/// What one row needs: for every centre distance, its square and membership.
-struct Scratch {
-    squares: Vec<f64>,
-    distances: Vec<f64>,
-    u: Vec<f64>,
-}
-
-/// What a row contributes to the sums over all clusters, and its own cluster.
-struct Scalars {
-    own: usize,
-    /// `u^2`, `-u ln u`, other distances, other squared distances.
-    values: [f64; SCALARS],
-}
-
-impl Scratch {
-    /// `u^m` of cluster c, and `u^m d^2`; a membership of 0 at an infinite distance adds nothing.
-    fn power(&self, c: usize, m: f64) -> (f64, f64) {
-        let power = distance::power(self.u[c], m);
-        (power, if power > 0.0 { power * self.squares[c] } else { 0.0 })
-    }
-
-    fn add_to(&self, scalars: Scalars, x: &[f64], centres: &Centres, m: f64, vectors: bool, sums: &mut Sums<'_>) {
-        let (k, d, own) = (centres.k(), x.len(), scalars.own);
-        sums.add(own, 1.0);
-        sums.add(k + own, self.squares[own]);
-        sums.add(2 * k + own, self.distances[own]);
-        sums.add_all(3 * k, self.distances.iter().copied());
-        sums.add_all(4 * k, self.u.iter().copied());
-        for c in 0..k {
-            let (power, of_objective) = self.power(c, m);
-            sums.add(5 * k + c, power);
-            sums.add(6 * k + c, of_objective);
-        }
-        sums.add_all(7 * k, scalars.values);
-        if vectors {
-            let first = 7 * k + SCALARS;
-            sums.add_all(first + own * d, x.iter().copied());
-            for (column, (value, centre)) in x.iter().zip(centres.row(own)).enumerate() {
-                sums.add(first + k * d + column * k + own, (value - centre) * (value - centre));
-            }
+/// Adds what one row contributes; for every centre the scratch has its squared distance, distance and membership.
+fn add_validity(
+    x: &[f64],
+    (centres, m, vectors): (&Centres, f64, bool),
+    [squares, distances, u]: &mut [Vec<f64>; 3],
+    sums: &mut Sums<'_>,
+) {
+    let (k, d) = (centres.k(), x.len());
+    squares.iter_mut().zip(centres.rows()).for_each(|(slot, centre)| *slot = distance::squared(x, centre));
+    let safe = squares.iter().all(|square| SAFE.contains(square));
+    if safe {
+        memberships(squares, m, u);
+        distances.iter_mut().zip(squares.iter()).for_each(|(distance, square)| *distance = square.sqrt());
+    } else {
+        distance::memberships(x, centres.rows(), m, u);
+        for ((distance, square), centre) in distances.iter_mut().zip(squares.iter_mut()).zip(centres.rows()) {
+            *distance = distance::euclidean(x, centre);
+            *square = *distance * *distance;
         }
     }
-
-    /// Works out what a row contributes; distances and memberships are left here.
-    fn validate(&mut self, x: &[f64], centres: &Centres, m: f64) -> Scalars {
-        let Scratch { squares, distances, u } = self;
-        squares.iter_mut().zip(centres.rows()).for_each(|(slot, centre)| *slot = distance::squared(x, centre));
-        let safe = squares.iter().all(|square| SAFE.contains(square));
-        if safe {
-            memberships(squares, m, u);
-            distances.iter_mut().zip(squares.iter()).for_each(|(distance, square)| *distance = square.sqrt());
-        } else {
-            distance::memberships(x, centres.rows(), m, u);
-            for ((distance, square), centre) in distances.iter_mut().zip(squares.iter_mut()).zip(centres.rows()) {
-                *distance = distance::euclidean(x, centre);
-                *square = *distance * *distance;
-            }
-        }
-        let k = centres.k();
-        // Squares are compared as long as they are finite, because their roots may be equal where squares differ.
-        let key: &[f64] = if safe { squares } else { distances };
-        let own = (1..k).fold(0, |best, c| if key[c] < key[best] { c } else { best });
-        let (mut every, mut every_square) = (0.0, 0.0);
-        let (mut partition, mut entropy) = (0.0, 0.0);
-        for c in 0..k {
-            let u = u[c];
-            partition += u * u;
-            entropy -= if u > 0.0 { u * u.ln() } else { 0.0 };
-        }
-        for c in (0..k).filter(|c| *c != own) {
+    // Squares are compared as long as they are finite, because their roots may be equal where squares differ.
+    let key: &[f64] = if safe { squares } else { distances };
+    let own = (1..k).fold(0, |best, c| if key[c] < key[best] { c } else { best });
+    sums.add(own, 1.0);
+    sums.add(k + own, squares[own]);
+    sums.add(2 * k + own, distances[own]);
+    sums.add_all(3 * k, distances.iter().copied());
+    sums.add_all(4 * k, u.iter().copied());
+    let (mut partition, mut entropy, mut every, mut every_square) = (0.0, 0.0, 0.0, 0.0);
+    for (c, u) in u.iter().copied().enumerate() {
+        let power = distance::power(u, m);
+        sums.add(5 * k + c, power);
+        // A membership of 0 at an infinite distance adds nothing.
+        sums.add(6 * k + c, if power > 0.0 { power * squares[c] } else { 0.0 });
+        partition += u * u;
+        entropy -= if u > 0.0 { u * u.ln() } else { 0.0 };
+        if c != own {
             every += distances[c];
             every_square += squares[c];
         }
-        Scalars { own, values: [partition, entropy, every, every_square] }
+    }
+    sums.add_all(7 * k, [partition, entropy, every, every_square]);
+    if vectors {
+        let first = 7 * k + SCALARS;
+        sums.add_all(first + own * d, x.iter().copied());
+        for (column, (value, centre)) in x.iter().zip(centres.row(own)).enumerate() {
+            sums.add(first + k * d + column * k + own, (value - centre) * (value - centre));
+        }
     }
 }

@@ -8,12 +8,12 @@
 
 use super::choice::Pick;
 use super::recipe::{DESCRIBING, Recipe, Seeding};
-use crate::algorithm::{Algorithm, Fit, Iteration, Pulled, Round, Traits, Walls, check_rounds, confined};
-use crate::distance::usable_fuzzifier;
+use crate::algorithm::{Algorithm, Beginning, Fit, Iteration, Pulled, Round, Traits, Walls, check_rounds, confined};
+use crate::distance::check_fuzzifier;
 use crate::privacy::{Extent, Levels, MOST_ROWS_OF_A_PERSON, Unit};
 use crate::query::Shifts;
 use crate::totals_check::check_values;
-use crate::{Centres, Domain, Error, Query, distance};
+use crate::{Centres, Domain, Error, Query, distance, refuse};
 
 impl Recipe {
     /// Whether it can be run and accounted for under its noise, where it has any ([NOI-5]).
@@ -22,10 +22,9 @@ impl Recipe {
     /// [`Error`] with a sentence that says what to change.
     pub(super) fn check_noise(&self, domain: &Domain) -> Result<(), Error> {
         let Some(noise) = &self.noise else { return Ok(()) };
-        let refuse = |what: &str| Err(Error::parameter(format!("under noise {what}")));
-        if !(LEAST_NANO_RHO..=MOST_NANO_RHO).contains(&noise.nano_rho) || noise.retries > MOST_RETRIES {
-            return refuse("rho lies between 0.0001 and 1000, and at most 100 lost rounds are asked again");
-        }
+        let check = |bad: bool, what: &str| refuse(bad, || Error::parameter(format!("under noise {what}")));
+        let rho = (LEAST_NANO_RHO..=MOST_NANO_RHO).contains(&noise.nano_rho) && noise.retries <= MOST_RETRIES;
+        check(!rho, "rho lies between 0.0001 and 1000, and at most 100 lost rounds are asked again")?;
         let (seeds, prepares) = (matches!(self.seeding, Seeding::Candidates(_)), self.prepares());
         let shares = [
             (noise.count_share, true),
@@ -33,61 +32,39 @@ impl Recipe {
             (noise.seeding_share, seeds),
             (noise.standardising_share, prepares),
         ];
-        if shares
-            .iter()
-            .any(|(share, asked)| !(share.is_finite() && (0.0..=0.9).contains(share)) || (*asked && *share == 0.0))
-        {
-            return refuse("every part of the run that asks something has a share above 0, at most 0.9");
-        }
-        if shares.iter().map(|(share, _)| share).sum::<f64>() >= 0.95 {
-            return refuse("the shares leave a twentieth for the rounds");
-        }
-        if !(noise.tau.is_finite() && (0.0..=1.0).contains(&noise.tau)) {
-            return refuse("tau lies between 0 and 1");
-        }
-        if noise.tau > 0.0 && noise.absolute_rounds == 0 && matches!(self.seeding, Seeding::Uniform { .. }) {
-            return refuse(
-                "uniform first centres need a round around the middle of the box (absolute_rounds 1 or more)",
-            );
-        }
-        if noise.expected_rows == 0 || noise.rows_of_unit() < 1.0 {
-            return refuse("the number of expected rows, and of rows of a person, is at least 1");
-        }
-        if matches!(noise.unit, Unit::Person { rows } if rows > MOST_ROWS_OF_A_PERSON) {
-            return refuse("at most 1000 rows of a person count");
-        }
-        if self.restarts > 1 {
-            return refuse(
-                "there is one start: restarts would share the budget, and only pay if first centres are bad (restarts = 1)",
-            );
-        }
+        let usable = |(share, asked): &(f64, bool)| (0.0..=0.9).contains(share) && !(*asked && *share == 0.0);
+        let each = shares.iter().all(usable);
+        check(!each, "every part of the run that asks something has a share above 0, at most 0.9")?;
+        let all: f64 = shares.iter().map(|(share, _)| share).sum();
+        check(all >= 0.95, "the shares leave a twentieth for the rounds")?;
+        check(!(0.0..=1.0).contains(&noise.tau), "tau lies between 0 and 1")?;
+        let lost = noise.tau > 0.0 && noise.absolute_rounds == 0 && matches!(self.seeding, Seeding::Uniform { .. });
+        check(lost, "uniform first centres need a round around the middle of the box (absolute_rounds 1 or more)")?;
+        let none = noise.expected_rows == 0 || noise.rows_of_unit() < 1.0;
+        check(none, "the number of expected rows, and of rows of a person, is at least 1")?;
+        let many = matches!(noise.unit, Unit::Person { rows } if rows > MOST_ROWS_OF_A_PERSON);
+        check(many, "at most 1000 rows of a person count")?;
+        check(
+            self.restarts > 1,
+            "there is one start: restarts would share the budget, and only pay if first centres are bad (restarts = 1)",
+        )?;
         let traits = self.algorithm.traits();
-        let Some(epsilon) = traits.tolerance_under_noise else {
-            return refuse(match traits.is_exact {
-                true => "only fcm, kmeans and describe can be run",
-                false => {
-                    "only fcm, kmeans and describe can be run: what a site finds by a run of its own may move by any amount \
-                     with one row, so that no noise is enough, and such a plan can only be exact"
-                }
-            });
-        };
-        if epsilon != 0.0 || traits.rounds > 1_000 {
-            return refuse(
-                "the number of rounds is fixed, at most 1000, and nothing stops before (epsilon of the method 0)",
-            );
-        }
-        if self.range.is_some() {
-            return refuse("sites do not choose a range of K, because one row may move a whole site's vote");
-        }
-        if self.clusters.min < self.clusters.max && self.choice.by != Pick::Gap {
-            return refuse("the gap chooses K: other indices drown in the noise of their totals");
-        }
-        if self.clusters.min < self.clusters.max && noise.tau == 0.0 {
-            return refuse("the gap chooses K by rounds around the centres (dp_tau above 0)");
-        }
-        if !usable_fuzzifier(self.judge_m()) {
-            return Err(Error::Fuzzifier);
-        }
+        let (epsilon, only) = (traits.tolerance_under_noise, "only fcm, kmeans and describe can be run");
+        check(epsilon.is_none() && traits.is_exact, only)?;
+        let why = "what a site finds by a run of its own may move by any amount with one row, so that no noise is enough, and such a \
+                   plan can only be exact";
+        check(epsilon.is_none(), &format!("{only}: {why}"))?;
+        let fixed = epsilon == Some(0.0) && traits.rounds <= 1_000;
+        check(
+            !fixed,
+            "the number of rounds is fixed, at most 1000, and nothing stops before (epsilon of the method 0)",
+        )?;
+        check(self.range.is_some(), "sites do not choose a range of K, because one row may move a whole site's vote")?;
+        let several = self.clusters.min < self.clusters.max;
+        let gap = self.choice.by == Pick::Gap;
+        check(several && !gap, "the gap chooses K: other indices drown in the noise of their totals")?;
+        check(several && noise.tau == 0.0, "the gap chooses K by rounds around the centres (dp_tau above 0)")?;
+        check_fuzzifier(self.judge_m())?;
         self.levels(domain).map(|_| ())
     }
 
@@ -104,16 +81,10 @@ impl Recipe {
     pub fn levels(&self, domain: &Domain) -> Result<Option<Levels>, Error> {
         let Some(noise) = &self.noise else { return Ok(None) };
         let traits = self.algorithm.traits();
-        if traits.tolerance_under_noise.is_none() {
-            return Err(Error::parameter("this method cannot be run under noise"));
-        }
+        refuse(traits.tolerance_under_noise.is_none(), || Error::parameter("this method cannot be run under noise"))?;
         let describes = traits.describes.is_some();
-        let preparing = match describes {
-            true => DESCRIBING,
-            false => self.preparation.questions(),
-        };
         let extent = Extent {
-            preparing,
+            preparing: if describes { DESCRIBING } else { self.preparation.questions() },
             seeding: self.seeding_questions(),
             rounds: if describes { 0 } else { traits.rounds },
             members: self.members() as u32,
@@ -124,12 +95,12 @@ impl Recipe {
         Ok(Some(Levels::new(noise, extent, domain)))
     }
 
-    /// The iteration of one K under noise, if there is any.
-    pub(crate) fn noisy(&self, start: Centres, domain: &Domain) -> Result<Option<Box<dyn Iteration>>, Error> {
-        let Some(levels) = self.levels(domain)?.filter(|_| self.algorithm.traits().describes.is_none()) else {
-            return Ok(None);
-        };
-        Ok(Some(Box::new(Noisy::new(0, start, &self.algorithm, levels, domain)?)))
+    /// The iteration of one K: the algorithm's own, or the one under noise for all that find clusters.
+    pub(super) fn begin(&self, at: Beginning<'_>) -> Result<Box<dyn Iteration>, Error> {
+        match self.levels(at.domain)?.filter(|_| self.algorithm.traits().describes.is_none()) {
+            Some(levels) => Ok(Box::new(Noisy::new(0, at.start.clone(), &self.algorithm, levels, at.domain)?)),
+            None => self.algorithm.begin(at),
+        }
     }
 }
 
@@ -149,9 +120,9 @@ pub(super) struct Noisy {
     levels: Levels,
     domain: Domain,
     /// The centres of the last rounds.
-    last: Last,
+    last: Vec<Vec<f64>>,
     /// Numbers of [`Pulled`] in those of them that are around the centres.
-    pulled: Last,
+    pulled: Vec<Vec<f64>>,
     /// How far rows lie from their centres (root mean square): the largest that a round around the centres told, since a round cannot
     /// see farther than its rows may pull.
     radius: Option<f64>,
@@ -168,10 +139,10 @@ impl Noisy {
     ) -> Result<Self, Error> {
         let Traits { rounds: max_rounds, fuzzifier: m, .. } = algorithm.traits();
         check_rounds(0.0, max_rounds)?;
-        let (last, pulled) = (Last::of(start.as_slice().len()), Last::of(3 + start.k()));
         let mut fit = Fit::at(start);
         fit.history = (1..=round).map(|round| Round { round, shift: 0.0 }).collect();
-        Ok(Self { fit, m, max_rounds, levels, domain: domain.clone(), last, pulled, radius: None })
+        let (domain, last, pulled) = (domain.clone(), Vec::new(), Vec::new());
+        Ok(Self { fit, m, max_rounds, levels, domain, last, pulled, radius: None })
     }
 
     fn shifts(&self) -> Shifts {
@@ -183,26 +154,9 @@ impl Noisy {
 }
 
 /// The mean of what the last rounds found, number by number.
-#[derive(Debug, Clone)]
-struct Last {
-    sum: Vec<f64>,
-    rounds: u32,
-}
-
-impl Last {
-    fn of(numbers: usize) -> Self {
-        Self { sum: vec![0.0; numbers], rounds: 0 }
-    }
-
-    fn add(&mut self, found: &[f64]) {
-        self.sum.iter_mut().zip(found).for_each(|(sum, x)| *sum += x);
-        self.rounds += 1;
-    }
-
-    /// `None` before the last rounds.
-    fn mean(&self) -> Option<Vec<f64>> {
-        (self.rounds > 0).then(|| self.sum.iter().map(|sum| sum / f64::from(self.rounds)).collect())
-    }
+fn mean(found: &[Vec<f64>]) -> Option<Vec<f64>> {
+    let sum = |at: usize| found.iter().fold(0.0, |sum, found| sum + found[at]);
+    Some((0..found.first()?.len()).map(|at| sum(at) / found.len() as f64).collect())
 }
 
 /// Draws of first centres among which the most spread one counts.
@@ -266,11 +220,11 @@ impl Iteration for Noisy {
         }
         self.fit.centres = next;
         if asked.round >= self.levels.first_of_last(self.max_rounds) {
-            self.last.add(self.fit.centres.as_slice());
+            self.last.push(self.fit.centres.as_slice().to_vec());
             if !asked.middle {
                 let found = [square[0] / rows, asked.clip, square[0]];
-                self.pulled.add(&[&found[..], weights].concat());
-                self.fit.pulled = self.pulled.mean().map(|mean| Pulled {
+                self.pulled.push([&found[..], weights].concat());
+                self.fit.pulled = mean(&self.pulled).map(|mean| Pulled {
                     square: mean[0],
                     clip: mean[1],
                     total: mean[2],
@@ -281,7 +235,7 @@ impl Iteration for Noisy {
         self.fit.weights = weights.iter().map(|weight| weight.max(0.0)).collect();
         self.fit.history.push(Round { round: asked.round + 1, shift });
         let over = self.fit.history.len() >= self.max_rounds as usize;
-        if let (true, Some(mean)) = (over, self.last.mean()) {
+        if let (true, Some(mean)) = (over, mean(&self.last)) {
             let mean = Centres::new(k, d, mean).map_err(Error::implausible)?;
             self.fit.centres = confined(&mean, &self.domain);
         }

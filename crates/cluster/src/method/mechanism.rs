@@ -141,12 +141,10 @@ impl<'a> Mechanism<'a> {
     fn add_draws(&self, lengths: &[usize], deviations: &[f64], values: &mut [f64], stream: &mut Stream) {
         let mut rest = values;
         for (length, deviation) in lengths.iter().zip(deviations) {
-            let (head, tail) = rest.split_at_mut(*length);
-            for pair in head.chunks_mut(2) {
+            for pair in rest.split_off_mut(..*length).unwrap_or_default().chunks_mut(2) {
                 let draws = stream.normal_pair();
                 pair.iter_mut().zip(draws).for_each(|(x, z)| *x += deviation * self.excess * z);
             }
-            rest = tail;
         }
     }
 

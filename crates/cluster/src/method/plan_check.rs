@@ -100,13 +100,8 @@ impl Recipe {
                 Some(most) => Centres::uniform(domain, most as usize, 0)?,
                 None => start.clone(),
             };
-            let query = match self.noisy(start.clone(), domain)? {
-                Some(iteration) => iteration.ask(),
-                None => {
-                    let at = Beginning { anchors: Some(&anchors), ..Beginning::at(domain, &start) };
-                    self.algorithm.begin(at)?.ask()
-                }
-            };
+            let at = Beginning { anchors: Some(&anchors), ..Beginning::at(domain, &start) };
+            let query = self.begin(at)?.ask();
             if !queries.contains(&query) {
                 queries.push(query);
             }

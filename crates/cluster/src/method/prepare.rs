@@ -40,7 +40,7 @@ use serde::{Deserialize, Serialize};
 use crate::query::Moments;
 use crate::totals_check::{SLACK, check_values, plausible_moments, steady};
 use crate::transform::MAX_FACTOR;
-use crate::{Domain, Error, Query, Transform};
+use crate::{Domain, Error, Query, Transform, refuse};
 
 /// A standard deviation below this part of the box is rounding, not spread.
 const NO_SPREAD: f64 = 1e-9;
@@ -64,10 +64,8 @@ impl Scale {
     /// # Errors
     /// [`Error::Parameter`].
     pub fn check(self, domain: &Domain) -> Result<(), Error> {
-        match self == Self::Standard && domain.numbers() == 0 {
-            true => Err(Error::parameter("there is no column of numbers to standardise")),
-            false => Ok(()),
-        }
+        let nothing = self == Self::Standard && domain.numbers() == 0;
+        refuse(nothing, || Error::parameter("there is no column of numbers to standardise"))
     }
 
     /// Questions that it asks.
@@ -112,12 +110,9 @@ impl Preparing {
             (values, rows) = (plausible_moments(&values, &self.domain, self.means.is_some()), None);
         }
         let n = values[0].round();
-        if n < 1.0 {
-            return Err(Error::implausible("there are no rows"));
-        }
-        if rows.is_some_and(|rows| (n - rows as f64).abs() > 0.5 + SLACK * n) {
-            return Err(Error::implausible("the count is not the number of rows"));
-        }
+        refuse(n < 1.0, || Error::implausible("there are no rows"))?;
+        let others = rows.is_some_and(|rows| (n - rows as f64).abs() > 0.5 + SLACK * n);
+        refuse(others, || Error::implausible("the count is not the number of rows"))?;
         match &self.means {
             None => {
                 self.means = Some(self.means_of(n, &values[1..])?);
@@ -131,10 +126,9 @@ impl Preparing {
         let mean = |(column, sum): (usize, &f64)| {
             let (low, high) = self.domain.working_interval(column);
             let (mean, slack) = (sum / n, SLACK * (high - low));
-            match (low - slack..=high + slack).contains(&mean) {
-                true => Ok(mean.clamp(low, high)),
-                false => Err(Error::implausible(format!("the mean of column {column} lies outside the box"))),
-            }
+            let outside = !(low - slack..=high + slack).contains(&mean);
+            refuse(outside, || Error::implausible(format!("the mean of column {column} lies outside the box")))?;
+            Ok(mean.clamp(low, high))
         };
         sums.iter().enumerate().map(mean).collect()
     }

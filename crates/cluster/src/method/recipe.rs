@@ -8,12 +8,12 @@ use super::choice::{Choice, Pick};
 use super::prepare::Scale;
 use super::seed::Candidates;
 use crate::algorithm::{Algorithm, Beginning, Stop};
-use crate::distance::usable_fuzzifier;
+use crate::distance::check_fuzzifier;
 use crate::privacy::Noise;
 use crate::query::{LocalChoice, LocalSteps};
 use crate::scale::inside;
 use crate::validity::DaviesBouldin;
-use crate::{Centres, Domain, Error, Query};
+use crate::{Centres, Domain, Error, Query, refuse};
 
 /// K that a run may be asked for at most.
 pub(crate) const MAX_K: u32 = 4_096;
@@ -167,17 +167,16 @@ impl Recipe {
     /// [`Error`] naming the parameter and what to change.
     pub fn check(&self, domain: &Domain) -> Result<(), Error> {
         let Clusters { min, max } = self.clusters;
-        if min == 0 {
-            return Err(Error::parameter("the number of clusters K must be at least 1"));
-        }
+        refuse(min == 0, || Error::parameter("the number of clusters K must be at least 1"))?;
         if min > max || max > MAX_K {
             return Err(Error::parameter(format!(
                 "the range of K goes from {min} to {max}; it must rise and end at {MAX_K} or below"
             )));
         }
-        if self.restarts == 0 || self.restarts > MAX_RESTARTS {
-            return Err(Error::parameter(format!("restarts must be 1 to {MAX_RESTARTS}")));
-        }
+        let restarts = 1..=MAX_RESTARTS;
+        refuse(!restarts.contains(&self.restarts), || {
+            Error::parameter(format!("restarts must be 1 to {MAX_RESTARTS}"))
+        })?;
         let members = self.clusters.count() as u64 * u64::from(self.restarts);
         if members > crate::MAX_BATCH as u64 {
             return Err(Error::parameter(format!(
@@ -250,9 +249,8 @@ impl Recipe {
                     )));
                 }
                 inside(centres, domain).map_err(|why| Error::parameter(format!("among the first centres, {why}")))?;
-                if self.clusters.min != self.clusters.max || self.restarts != 1 {
-                    return Err(Error::parameter("given centres go with one K and one restart"));
-                }
+                let several = self.clusters.min != self.clusters.max || self.restarts != 1;
+                refuse(several, || Error::parameter("given centres go with one K and one restart"))?;
                 if centres.k() != self.clusters.min as usize {
                     let (expected, found) = (self.clusters.min, centres.k());
                     return Err(Error::parameter(format!("expected {expected} centres, found {found}")));
@@ -273,19 +271,12 @@ impl Recipe {
 
     fn check_validity(&self) -> Result<(), Error> {
         let validity = self.validity;
-        if !usable_fuzzifier(validity.judge_m) {
-            return Err(Error::Fuzzifier);
-        }
+        check_fuzzifier(validity.judge_m)?;
         validity.davies_bouldin.check()?;
         if validity.davies_bouldin.q == 2.0 {
-            if self.noise.is_some() {
-                return Err(Error::parameter("under noise q of Davies-Bouldin is 1"));
-            }
-            if !validity.vectors {
-                return Err(Error::parameter(
-                    "q = 2 of Davies-Bouldin needs sums of coordinates: indices=all asks for them",
-                ));
-            }
+            refuse(self.noise.is_some(), || Error::parameter("under noise q of Davies-Bouldin is 1"))?;
+            let needs = "q = 2 of Davies-Bouldin needs sums of coordinates: indices=all asks for them";
+            refuse(!validity.vectors, || Error::parameter(needs))?;
         }
         if self.clusters.min < self.clusters.max {
             let by = self.choice.by;
@@ -301,9 +292,7 @@ impl Recipe {
         if self.choice.by != Pick::Gap || self.clusters.min == self.clusters.max {
             return Ok(());
         }
-        if self.choice.elbow {
-            return Err(Error::parameter("the gap has a rule of its own, and no elbow"));
-        }
+        refuse(self.choice.elbow, || Error::parameter("the gap has a rule of its own, and no elbow"))?;
         self.takes_gap(domain.columns())
     }
 
@@ -312,12 +301,10 @@ impl Recipe {
     /// # Errors
     /// [`Error::Parameter`] that says why not.
     pub fn takes_gap(&self, columns: usize) -> Result<(), Error> {
-        if !self.algorithm.traits().has_gap {
-            return Err(Error::parameter("the gap chooses K for fcm, kmeans and fkm: it compares their inertia"));
-        }
-        if matches!(self.seeding, Seeding::Given { .. }) {
-            return Err(Error::parameter("the gap needs a plan with a seed"));
-        }
+        let compares = "the gap chooses K for fcm, kmeans and fkm: it compares their inertia";
+        refuse(!self.algorithm.traits().has_gap, || Error::parameter(compares))?;
+        let given = matches!(self.seeding, Seeding::Given { .. });
+        refuse(given, || Error::parameter("the gap needs a plan with a seed"))?;
         let all_k = self.clusters.each().map(u64::from).sum::<u64>().saturating_mul(u64::from(self.restarts));
         let rounds = u64::from(self.algorithm.traits().rounds);
         let rows = REFERENCES * REFERENCE_ROWS;

@@ -14,7 +14,7 @@ use crate::privacy::{excess, settled};
 use crate::query::{LocalChoice, Stage};
 use crate::totals_check::check_values;
 use crate::validity::{DaviesBouldin, Geometry, Verdict};
-use crate::{Batch, Centres, Domain, Error, Query, Totals, Transform};
+use crate::{Batch, Centres, Domain, Error, Query, Totals, Transform, refuse};
 
 /// One K and restart.
 #[derive(Clone)]
@@ -156,24 +156,18 @@ impl Run {
 
     /// On to the range of K, or past it.
     fn range(&mut self) -> Result<(), Error> {
-        match self.recipe.local_choice() {
-            Some(choice) => {
-                self.state = State::Ranging(choice);
-                Ok(())
-            }
-            None => self.seed(),
-        }
+        let Some(choice) = self.recipe.local_choice() else { return self.seed() };
+        self.state = State::Ranging(choice);
+        Ok(())
     }
 
     /// On to seeding, or past it.
     fn seed(&mut self) -> Result<(), Error> {
-        if let Seeding::Candidates(params) = &self.recipe.seeding {
-            let levels = self.recipe.levels(&self.domain)?;
-            let search = CandidateSearch::new(params, self.most_points, levels.as_ref(), &self.domain)?;
-            self.state = State::Seeding(Box::new(search));
-            return Ok(());
-        }
-        self.begin()
+        let Seeding::Candidates(params) = &self.recipe.seeding else { return self.begin() };
+        let levels = self.recipe.levels(&self.domain)?;
+        let search = CandidateSearch::new(params, self.most_points, levels.as_ref(), &self.domain)?;
+        self.state = State::Seeding(Box::new(search));
+        Ok(())
     }
 
     /// Starts every K and restart.
@@ -206,15 +200,10 @@ impl Run {
     /// One K and restart at its beginning.
     fn member(&self, k: u32, restart: u32) -> Result<Member, Error> {
         let (seed, start, rival) = self.start(k, restart)?;
-        let iteration = match self.recipe.noisy(start.clone(), &self.domain)? {
-            Some(iteration) => iteration,
-            None => {
-                let anchors = self.anchors(k)?;
-                let (anchors, noisy, stop) = (anchors.as_ref(), self.is_noisy(), self.recipe.stop);
-                let at = Beginning { domain: &self.domain, start: &start, anchors, seed, noisy, stop };
-                self.recipe.algorithm.begin(at)?
-            }
-        };
+        let anchors = self.anchors(k)?;
+        let (anchors, noisy, stop) = (anchors.as_ref(), self.is_noisy(), self.recipe.stop);
+        let at = Beginning { domain: &self.domain, start: &start, anchors, seed, noisy, stop };
+        let iteration = self.recipe.begin(at)?;
         Ok(Member { k, restart, rival, iteration, over: false, verdict: None, cohort: self.cohort })
     }
 
@@ -226,9 +215,7 @@ impl Run {
             return Ok(None);
         };
         let anchors = candidates.count().min(most as usize);
-        if anchors < k as usize {
-            return Err(Error::TooFewAnchors { k: k as usize, anchors });
-        }
+        refuse(anchors < k as usize, || Error::TooFewAnchors { k: k as usize, anchors })?;
         candidates.start(anchors, *seed, *tries).map(Some)
     }
 
@@ -237,10 +224,8 @@ impl Run {
         Ok(match &self.recipe.seeding {
             Seeding::Uniform { seed } => {
                 let seed = seed.wrapping_add(u64::from(restart));
-                if self.recipe.noise.is_some() {
-                    return Ok((seed, spread(&self.domain, k as usize, seed)?, None));
-                }
-                (seed, Centres::uniform(&self.domain, k as usize, seed)?, None)
+                let drawn = if self.is_noisy() { spread } else { Centres::uniform };
+                (seed, drawn(&self.domain, k as usize, seed)?, None)
             }
             Seeding::Given { centres } => {
                 let centres = match &self.transform {
@@ -254,7 +239,7 @@ impl Run {
                 let seed = params.seed.wrapping_add(u64::from(restart));
                 let found = self.candidates.as_ref().ok_or_else(|| Error::parameter("seeding has not run"))?;
                 let (start, rival) = found.start_and_rival(k as usize, (seed, params.tries), &self.domain)?;
-                (seed, start, rival.filter(|_| self.recipe.noise.is_some()))
+                (seed, start, rival.filter(|_| self.is_noisy()))
             }
         })
     }
@@ -296,14 +281,7 @@ impl Run {
         let lengths: Vec<usize> = batch.queries.iter().map(|query| query.words(&domain)).collect();
         check_values(&totals.values, lengths.iter().sum())?;
         let mut rest = totals.values.as_slice();
-        Ok(lengths
-            .into_iter()
-            .map(|length| {
-                let (head, tail) = rest.split_at(length);
-                rest = tail;
-                head
-            })
-            .collect())
+        Ok(lengths.into_iter().map_while(|length| rest.split_off(..length)).collect())
     }
 
     /// Takes the totals of the open question. Works on a copy: after an error nothing has changed.
@@ -328,9 +306,8 @@ impl Run {
                 let clusters = &mut next.recipe.clusters;
                 match choice.range(&totals.values) {
                     Some((lower, upper)) => {
-                        let (min, max) = (clusters.min, clusters.max);
-                        clusters.min = lower.clamp(min, max);
-                        clusters.max = upper.clamp(clusters.min, max);
+                        clusters.min = lower.clamp(clusters.min, clusters.max);
+                        clusters.max = upper.clamp(clusters.min, clusters.max);
                     }
                     None => next.notes.push("no site could choose a K alone: the whole range was tried".into()),
                 }
@@ -392,17 +369,11 @@ impl Run {
     /// # Errors
     /// [`Error`]; after [`Error::Implausible`] the state is as before, so that the round may be repeated.
     pub fn next(&mut self, totals: Option<&Totals>) -> Result<Step, Error> {
-        if matches!(self.state, State::Finished) {
-            return Err(Error::Finished);
-        }
+        refuse(matches!(self.state, State::Finished), || Error::Finished)?;
         let Some(totals) = totals else { return self.ask() };
-        if !self.asked {
-            return Err(Error::NotAsked);
-        }
+        refuse(!self.asked, || Error::NotAsked)?;
         let k = self.recipe.clusters.min as usize;
-        if !self.is_noisy() && totals.rows.is_some_and(|rows| (k as u64) > rows) {
-            return Err(Error::TooFewRows(k));
-        }
+        refuse(!self.is_noisy() && totals.rows.is_some_and(|rows| (k as u64) > rows), || Error::TooFewRows(k))?;
         self.take(totals)
     }
 
@@ -412,9 +383,7 @@ impl Run {
     /// # Errors
     /// [`Error::NotAsked`] where no such question is open.
     pub fn judged(&mut self, verdicts: &[Verdict]) -> Result<Step, Error> {
-        if !self.asked || !matches!(self.state, State::Validating) {
-            return Err(Error::NotAsked);
-        }
+        refuse(!self.asked || !matches!(self.state, State::Validating), || Error::NotAsked)?;
         let mut next = self.clone();
         next.take_verdicts(verdicts)?;
         next.questions += 1;
@@ -440,11 +409,10 @@ impl Run {
     }
 
     fn take_verdicts(&mut self, verdicts: &[Verdict]) -> Result<(), Error> {
-        if verdicts.len() != self.members.len() {
-            return Err(Error::implausible("there is not one verdict for every run"));
-        }
-        for (at, verdict) in verdicts.iter().enumerate() {
-            self.members[at].verdict = Some(verdict.clone());
+        let each = verdicts.len() == self.members.len();
+        refuse(!each, || Error::implausible("there is not one verdict for every run"))?;
+        for (member, verdict) in self.members.iter_mut().zip(verdicts) {
+            member.verdict = Some(verdict.clone());
         }
         let run = &*self;
         let of = |k: u32| (0..run.members.len()).filter(move |at| run.members[*at].k == k);

@@ -49,7 +49,7 @@ use crate::privacy::{Levels, Noise};
 use crate::query::{Bracket, LocalMeans, LocalSteps, Margins, Shifts};
 use crate::random::Stream;
 use crate::totals_check::{check_values, steady};
-use crate::{Centres, Domain, Error, Query};
+use crate::{Centres, Domain, Error, Query, refuse};
 
 const LABEL: &[u8; 24] = b"veilsum candidates v1   ";
 
@@ -130,10 +130,8 @@ impl Candidates {
                 "first centres from totals take 2 to {MOST_EACH} candidates for each cluster"
             )));
         }
-        if !(1..=1000).contains(&self.tries) {
-            return Err(Error::parameter("first centres from totals take 1 to 1000 tries"));
-        }
-        Ok(())
+        let tries = (1..=1000).contains(&self.tries);
+        refuse(!tries, || Error::parameter("first centres from totals take 1 to 1000 tries"))
     }
 
     /// The question of round `round`, counted from 0, about these candidates.
@@ -188,9 +186,7 @@ impl SeedPoints {
 
     /// First centres, their objective, and the other tries; without tries 0 and none.
     fn best(&self, k: usize, seed: u64, tries: u32) -> Result<(Centres, f64, Vec<WeightedFit>), Error> {
-        if k == 0 {
-            return Err(Error::parameter("the number of clusters K must be at least 1"));
-        }
+        refuse(k == 0, || Error::parameter("the number of clusters K must be at least 1"))?;
         if self.count() >= k {
             let mut stream = Stream::new(seed, LABEL);
             let (best, others) = best_and_others(&self.points, &self.weights, k, tries, &mut stream);

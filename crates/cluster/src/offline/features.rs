@@ -18,7 +18,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::{Rows, distance};
+use crate::{Rows, distance, refuse};
 
 /// How a site builds its feature vectors.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
@@ -136,16 +136,10 @@ pub fn features(rows: &Rows, params: &FeatureParams, rules: Rules) -> Vec<Featur
 
 /// Bounds on what a site is asked to do: 2 <= min <= max <= 1000, tau > 0, m > 1.
 pub fn usable_params(params: &FeatureParams) -> Result<(), &'static str> {
-    if params.min < 2 || params.max < params.min || params.max > MAX_FEATURES {
-        return Err("feature vectors: 2 <= min <= max <= 1000 must hold");
-    }
-    if !(params.tau.is_finite() && params.tau > 0.0) {
-        return Err("feature vectors: tau must be a finite number above 0");
-    }
-    if !distance::usable_fuzzifier(params.m) {
-        return Err("feature vectors: m must be a finite number above 1");
-    }
-    Ok(())
+    let rises = 2 <= params.min && params.min <= params.max && params.max <= MAX_FEATURES;
+    refuse(!rises, || "feature vectors: 2 <= min <= max <= 1000 must hold")?;
+    refuse(!(params.tau.is_finite() && params.tau > 0.0), || "feature vectors: tau must be a finite number above 0")?;
+    distance::check_fuzzifier(params.m).map_err(|_| "feature vectors: m must be a finite number above 1")
 }
 
 /// Feature vectors that a site may be asked to hold; a row costs max^2 d operations.
@@ -176,16 +170,11 @@ pub fn merge_pass(all: &mut Vec<Feature>, tau: f64, fewest: usize, rules: Rules,
 fn similar_pairs(all: &[Feature], tau: f64, radius: Radius) -> Vec<(f64, usize, usize)> {
     let radii: Vec<f64> = all.iter().map(|feature| radius.of(feature)).collect();
     let centres: Vec<Vec<f64>> = all.iter().map(Feature::centre).collect();
-    let mut pairs = Vec::new();
-    for i in 0..all.len() {
-        for j in i + 1..all.len() {
-            let distance = distance::euclidean(&centres[i], &centres[j]);
-            let similarity = if distance == 0.0 { f64::INFINITY } else { (radii[i] + radii[j]) / distance };
-            if similarity >= tau {
-                pairs.push((similarity, i, j));
-            }
-        }
-    }
+    let similarity = |(i, j): (usize, usize)| {
+        let distance = distance::euclidean(&centres[i], &centres[j]);
+        (if distance == 0.0 { f64::INFINITY } else { (radii[i] + radii[j]) / distance }, i, j)
+    };
+    let mut pairs: Vec<_> = pairs(all.len()).map(similarity).filter(|pair| pair.0 >= tau).collect();
     pairs.sort_by(|a, b| b.0.total_cmp(&a.0));
     pairs
 }
@@ -210,23 +199,19 @@ fn make_room(all: &mut Vec<Feature>, rules: Rules) {
         }
         Rules::Conserving => {
             let centres: Vec<Vec<f64>> = all.iter().map(Feature::centre).collect();
-            let mut best = (f64::INFINITY, 0, 1);
-            for i in 0..all.len() {
-                for j in i + 1..all.len() {
-                    let square = distance::squared(&centres[i], &centres[j]);
-                    if square < best.0 {
-                        best = (square, i, j);
-                    }
-                }
-            }
-            let (_, i, j) = best;
-            if j < all.len() {
+            let apart = pairs(all.len()).map(|(i, j)| (distance::squared(&centres[i], &centres[j]), i, j));
+            if let Some((_, i, j)) = apart.min_by(|a, b| a.0.total_cmp(&b.0)) {
                 // It takes the place of the first.
                 let second = all.remove(j);
                 all[i] = merge(&all[i], &second, rules);
             }
         }
     }
+}
+
+/// Both places of every pair, the first before the second.
+fn pairs(n: usize) -> impl Iterator<Item = (usize, usize)> {
+    (0..n).flat_map(move |i| (i + 1..n).map(move |j| (i, j)))
 }
 
 fn to_nearest_other(centres: &[Vec<f64>], at: usize) -> f64 {

@@ -8,10 +8,10 @@ use serde::{Deserialize, Serialize};
 
 use super::family::{Block, Family};
 use super::local::LocalSteps;
-use crate::distance::usable_fuzzifier;
+use crate::distance::check_fuzzifier;
 use crate::kernel::{Form, Sums};
 use crate::validity::fuzzy_davies_bouldin;
-use crate::{Centres, Domain, Error, Prepared, kernel};
+use crate::{Centres, Domain, Error, Prepared, kernel, refuse};
 
 /// The largest K that a site tries alone; bounds its time.
 const MAX_LOCAL_K: u32 = 64;
@@ -81,17 +81,11 @@ impl LocalChoice {
 
 impl Family for LocalChoice {
     fn check(&self, _: &Domain) -> Result<(), Error> {
-        if !usable_fuzzifier(self.m) {
-            return Err(Error::Fuzzifier);
-        }
-        if !(2 <= self.min && self.min <= self.most && self.most <= MAX_LOCAL_K) {
-            return Err(Error::Question("a site tries K from 2 to 64 alone"));
-        }
+        check_fuzzifier(self.m)?;
+        let rises = 2 <= self.min && self.min <= self.most && self.most <= MAX_LOCAL_K;
+        refuse(!rises, || Error::Question("a site tries K from 2 to 64 alone"))?;
         self.local.check()?;
-        if !(1..=MAX_STARTS).contains(&self.starts) {
-            return Err(Error::Question("a site tries 1 to 16 starts"));
-        }
-        Ok(())
+        refuse(!(1..=MAX_STARTS).contains(&self.starts), || Error::Question("a site tries 1 to 16 starts"))
     }
 
     fn layout(&self, _: &Domain) -> Vec<Block> {

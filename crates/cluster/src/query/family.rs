@@ -107,9 +107,7 @@ pub enum Per {
 
 /// A fuzzifier above 1, and centres in the columns of the box.
 pub(super) fn fuzzy_centres(centres: &Centres, m: f64, domain: &Domain) -> Result<(), Error> {
-    if !crate::distance::usable_fuzzifier(m) {
-        return Err(Error::Fuzzifier);
-    }
+    crate::distance::check_fuzzifier(m)?;
     domain.same_columns(centres.columns())
 }
 

@@ -5,7 +5,7 @@ use veilsum_contributions::Question;
 
 use super::family::{Block, Family, MAX_WORDS};
 use crate::kernel::{Form, Sums};
-use crate::{Domain, Error, Prepared, kernel};
+use crate::{Domain, Error, Prepared, kernel, refuse};
 
 /// Bins that a bracket may be cut into at most.
 pub(crate) const MAX_BINS: u32 = 1024;
@@ -67,22 +67,18 @@ impl Histogram {
 
 impl Family for Histogram {
     fn check(&self, domain: &Domain) -> Result<(), Error> {
-        let refuse = |what| Err(Error::Question(what));
-        if !(2..=MAX_BINS).contains(&self.bins) {
-            return refuse("a bracket is cut into 2 to 1024 bins");
-        }
-        if self.brackets.is_empty() || self.brackets.len() > MAX_WORDS / (self.bins as usize + 1) {
-            return refuse("there are no brackets, or too many");
-        }
+        let bins = (2..=MAX_BINS).contains(&self.bins);
+        refuse(!bins, || Error::Question("a bracket is cut into 2 to 1024 bins"))?;
+        let some = (1..=MAX_WORDS / (self.bins as usize + 1)).contains(&self.brackets.len());
+        refuse(!some, || Error::Question("there are no brackets, or too many"))?;
         for bracket in &self.brackets {
             let column = bracket.column as usize;
             if column >= domain.columns() {
                 return Err(Error::ColumnMismatch { expected: domain.columns(), found: column + 1 });
             }
             let (low, high) = domain.working_interval(column);
-            if !(low <= bracket.lower && bracket.lower < bracket.upper && bracket.upper <= high) {
-                return refuse("a bracket is empty or leaves the box");
-            }
+            let inside = low <= bracket.lower && bracket.lower < bracket.upper && bracket.upper <= high;
+            refuse(!inside, || Error::Question("a bracket is empty or leaves the box"))?;
         }
         Ok(())
     }

@@ -4,7 +4,7 @@ use serde::{Deserialize, Serialize};
 
 use super::family::{Block, Family, ShowsRows, fuzzy_centres, reaches};
 use crate::kernel::{self, Assigned, Form, HardSums, Sums};
-use crate::{Centres, Domain, Error, Packed, Prepared, distance};
+use crate::{Centres, Domain, Error, Packed, Prepared, distance, refuse};
 
 /// Steps of a site's own iteration at most; each costs one pass over its rows.
 const MAX_STEPS: u32 = 1000;
@@ -102,19 +102,18 @@ impl Family for LocalFuzzy {
         let (k, d) = (self.centres.k(), self.centres.columns());
         let mut found = Found::nothing(k, d);
         if rows.len() >= if self.local.most > 1 { k } else { 1 } {
-            let local = self.iterate(rows.packed())?;
+            let (centres, sums) = self.iterate(rows.packed())?;
             match self.pull {
-                Pull::Powers => (found.weights, found.sums) = (local.weights, local.sums),
+                Pull::Powers => (found.weights, found.sums) = (sums.weights, sums.weighted_sums),
                 Pull::Memberships => {
-                    let validation = kernel::fuzzy_validation(rows.packed(), &local.centres, self.m)?;
-                    for (c, weight) in
-                        validation.memberships.iter().enumerate().filter(|(c, _)| local.weights[*c] > 0.0)
+                    let validation = kernel::fuzzy_validation(rows.packed(), &centres, self.m)?;
+                    for (c, weight) in validation.memberships.iter().enumerate().filter(|(c, _)| sums.weights[*c] > 0.0)
                     {
-                        found.add(c, *weight, local.centres.row(c).iter().map(|x| weight * x));
+                        found.add(c, *weight, centres.row(c).iter().map(|x| weight * x));
                     }
                 }
                 Pull::Nearest => {
-                    for (centre, _) in local.centres.rows().zip(&local.weights).filter(|(_, weight)| **weight > 0.0) {
+                    for (centre, _) in centres.rows().zip(&sums.weights).filter(|(_, weight)| **weight > 0.0) {
                         let (near, square) = distance::nearest(centre, self.centres.rows());
                         found.add(near, 1.0, centre.iter().copied());
                         found.distance += square;
@@ -131,26 +130,18 @@ impl Family for LocalFuzzy {
     }
 }
 
-/// Where a site's own fuzzy c-means ended.
-struct LocalCentres {
-    centres: Centres,
-    /// `sum_j u_jk^m` of the memberships that gave the centres (K); 0 for one that stayed.
-    weights: Vec<f64>,
-    /// `sum_j u_jk^m x_j` of the same (K x d); 0 for one that stayed.
-    sums: Vec<f64>,
-}
-
 impl LocalFuzzy {
-    /// Centres from memberships, memberships from centres, until the memberships rest.
-    fn iterate(&self, rows: &Packed) -> Result<LocalCentres, Error> {
+    /// Centres from memberships, memberships from centres, until the memberships rest: the last centres, and the sums of the memberships that
+    /// gave them, which are 0 for a centre that stayed.
+    fn iterate(&self, rows: &Packed) -> Result<(Centres, kernel::FuzzySums), Error> {
         let d = self.centres.columns();
         let mut centres = self.centres.clone();
         let mut step = 0;
         loop {
-            let kernel::FuzzySums { weighted_sums: mut sums, mut weights, .. } =
-                kernel::fuzzy_sums(rows, &centres, self.m)?;
+            let mut sums = kernel::fuzzy_sums(rows, &centres, self.m)?;
             let mut values = centres.as_slice().to_vec();
-            for ((centre, sum), weight) in values.chunks_exact_mut(d).zip(sums.chunks_exact_mut(d)).zip(&mut weights) {
+            let clusters = values.chunks_exact_mut(d).zip(sums.weighted_sums.chunks_exact_mut(d));
+            for ((centre, sum), weight) in clusters.zip(&mut sums.weights) {
                 if *weight > CLEAR && sum.iter().all(|total| (total / *weight).is_finite()) {
                     centre.iter_mut().zip(sum).for_each(|(coordinate, total)| *coordinate = *total / *weight);
                 } else {
@@ -167,7 +158,7 @@ impl LocalFuzzy {
                     && kernel::membership_shift(rows, &centres, &next, self.m)? < self.local.epsilon);
             centres = next;
             if over {
-                return Ok(LocalCentres { centres, weights, sums });
+                return Ok((centres, sums));
             }
         }
     }
@@ -177,10 +168,7 @@ impl Family for LocalMeans {
     fn check(&self, domain: &Domain) -> Result<(), Error> {
         domain.same_columns(self.centres.columns())?;
         self.local.check()?;
-        if self.min_rows == 0 {
-            return Err(Error::Question("a group of no rows cannot be sent"));
-        }
-        Ok(())
+        refuse(self.min_rows == 0, || Error::Question("a group of no rows cannot be sent"))
     }
 
     fn layout(&self, domain: &Domain) -> Vec<Block> {
@@ -281,13 +269,9 @@ impl LocalSteps {
 
     /// 1 to 1000 steps, and a usable epsilon.
     pub(crate) fn check(&self) -> Result<(), Error> {
-        if self.most == 0 || self.most > MAX_STEPS {
-            return Err(Error::Question("a site's own iteration takes 1 to 1000 steps"));
-        }
-        if !(self.epsilon.is_finite() && self.epsilon >= 0.0) {
-            return Err(Error::Question("epsilon of a site's own iteration must be finite, 0 or above"));
-        }
-        Ok(())
+        let (steps, rests) = ((1..=MAX_STEPS).contains(&self.most), self.epsilon.is_finite() && self.epsilon >= 0.0);
+        refuse(!steps, || Error::Question("a site's own iteration takes 1 to 1000 steps"))?;
+        refuse(!rests, || Error::Question("epsilon of a site's own iteration must be finite, 0 or above"))
     }
 }
 

@@ -8,7 +8,7 @@ use veilsum_contributions::Question;
 
 use super::family::{Block, Family};
 use crate::kernel::{Form, Sums};
-use crate::{Domain, Error, Prepared, kernel};
+use crate::{Domain, Error, Prepared, kernel, refuse};
 
 /// Without `around`: N and `sum x` (d). With it: N and `sum (x - around)^2` (d).
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -25,10 +25,8 @@ impl Family for Moments {
             let (low, high) = domain.working_interval(column);
             (low..=high).contains(value)
         };
-        if around.iter().enumerate().all(inside) {
-            return Ok(());
-        }
-        Err(Error::Question("squares are taken around a point outside the box"))
+        let outside = !around.iter().enumerate().all(inside);
+        refuse(outside, || Error::Question("squares are taken around a point outside the box"))
     }
 
     fn layout(&self, domain: &Domain) -> Vec<Block> {

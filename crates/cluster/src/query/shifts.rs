@@ -5,11 +5,11 @@
 use serde::{Deserialize, Serialize};
 
 use super::family::{Block, Family, MAX_WORDS};
-use crate::distance::usable_fuzzifier;
+use crate::distance::check_fuzzifier;
 use veilsum_contributions::Question;
 
 use crate::kernel::{Form, Sums};
-use crate::{Centres, Domain, Error, Prepared, kernel};
+use crate::{Centres, Domain, Error, Prepared, kernel, refuse};
 
 /// Shares of weights, sums and squares: a centre needs its sums the most. How far rows lie is one number for all of them, by which K is chosen.
 pub(crate) const SHARES: [f64; 3] = [0.14, 0.81, 0.05];
@@ -62,16 +62,10 @@ impl Shifts {
 impl Family for Shifts {
     fn check(&self, domain: &Domain) -> Result<(), Error> {
         domain.same_columns(self.centres.columns())?;
-        if self.m.is_some_and(|m| !usable_fuzzifier(m)) {
-            return Err(Error::Fuzzifier);
-        }
-        if !(self.clip.is_finite() && self.clip > 0.0) {
-            return Err(Error::Question("rows pull as far as a number above 0 says"));
-        }
-        if self.centres.k() >= MAX_WORDS / (domain.columns() + 1) {
-            return Err(Error::Question("too many centres"));
-        }
-        Ok(())
+        self.m.map_or(Ok(()), check_fuzzifier)?;
+        let clips = self.clip.is_finite() && self.clip > 0.0;
+        refuse(!clips, || Error::Question("rows pull as far as a number above 0 says"))?;
+        refuse(self.centres.k() >= MAX_WORDS / (domain.columns() + 1), || Error::Question("too many centres"))
     }
 
     fn layout(&self, domain: &Domain) -> Vec<Block> {

@@ -3,7 +3,7 @@
 use super::formulas::{self, finite};
 use super::{DaviesBouldin, Geometry, HardClusters, Held, Indices, Verdict};
 use crate::totals_check::{SLACK, check_values, check_weights};
-use crate::{Centres, Error, distance};
+use crate::{Centres, Error, distance, refuse};
 
 /// Two centres closer together than this part of the mean distance between rows and centres have collapsed.
 const COLLAPSED: f64 = 0.01;
@@ -20,10 +20,8 @@ pub(crate) fn basic(
     let (distances, rest) = values.split_at(centres.k());
     let (memberships, objective) = rest.split_at(centres.k());
     let shape = Shape::new(centres, geometry)?;
-    if shape.q == 2.0 {
-        return Err(without_coordinates());
-    }
-    Basic { distances, powers: distances, memberships, objective: objective[0] }.verdict(&shape, rows)
+    refuse(shape.q == 2.0, || without_coordinates())?;
+    shape.basic([distances, distances, memberships], objective[0], rows)
 }
 
 /// The verdict from all totals, with sums of coordinates and of squared deviations where `vectors` says so.
@@ -76,9 +74,8 @@ impl<'a> Shape<'a> {
             }
         };
         let usable = |distance: &f64| *distance >= 0.0; // false for NaN
-        if shape.k != k || shape.columns == 0 || shape.apart.len() != k * k || !shape.apart.iter().all(usable) {
-            return Err(Error::implausible("the distances between centres are not those of the question"));
-        }
+        let fits = shape.k == k && shape.columns > 0 && shape.apart.len() == k * k && shape.apart.iter().all(usable);
+        refuse(!fits, || Error::implausible("the distances between centres are not those of the question"))?;
         Ok(shape)
     }
 
@@ -91,41 +88,31 @@ impl<'a> Shape<'a> {
         let mean = distances.iter().sum::<f64>() / (n * self.k as f64);
         formulas::closest(&self.apart, self.k).is_some_and(|closest| closest <= COLLAPSED * mean)
     }
-}
 
-/// What both questions ask.
-struct Basic<'a> {
-    distances: &'a [f64],
-    /// `sum_j ||x_j - c_k||^q` of Davies-Bouldin.
-    powers: &'a [f64],
-    memberships: &'a [f64],
-    objective: f64,
-}
-
-impl Basic<'_> {
-    fn verdict(&self, shape: &Shape<'_>, rows: Option<u64>) -> Result<Verdict, Error> {
-        let Self { distances, powers, memberships, objective } = *self;
+    /// What both questions tell: sums of distances, of those to the power of q, and of memberships (K each), and the objective.
+    fn basic(
+        &self,
+        [distances, powers, memberships]: [&[f64]; 3],
+        objective: f64,
+        rows: Option<u64>,
+    ) -> Result<Verdict, Error> {
         check_weights(memberships, rows, "A")?;
-        if distances.iter().any(|distance| *distance < 0.0) || objective < 0.0 {
-            return Err(Error::implausible("a sum of distances is negative"));
-        }
+        let negative = distances.iter().any(|distance| *distance < 0.0) || objective < 0.0;
+        refuse(negative, || Error::implausible("a sum of distances is negative"))?;
         // Memberships of a row add up to 1, so their grand total is N even where nobody may count rows.
         let all = memberships.iter().sum::<f64>();
         let count = rows.unwrap_or(all.round() as u64);
         let n = count as f64;
-        if count == 0 {
-            return Err(Error::implausible("there are no rows"));
-        }
-        if (all - n).abs() > 0.5 + SLACK * n {
-            return Err(Error::implausible("the memberships do not add up to the number of rows"));
-        }
-        let fuzzy = formulas::fuzzy_davies_bouldin_apart(shape.norms(), powers, memberships, n, shape.q);
+        refuse(count == 0, || Error::implausible("there are no rows"))?;
+        let others = (all - n).abs() > 0.5 + SLACK * n;
+        refuse(others, || Error::implausible("the memberships do not add up to the number of rows"))?;
+        let fuzzy = formulas::fuzzy_davies_bouldin_apart(self.norms(), powers, memberships, n, self.q);
         let indices = Indices {
             fuzzy_davies_bouldin: finite(fuzzy),
-            xie_beni: formulas::xie_beni(objective, n, formulas::closest(&shape.apart, shape.k)),
+            xie_beni: formulas::xie_beni(objective, n, formulas::closest(&self.apart, self.k)),
             ..Indices::default()
         };
-        let collapsed = shape.collapsed(distances, n);
+        let collapsed = self.collapsed(distances, n);
         let held = Held { mass: memberships.to_vec(), ..Held::default() };
         Ok(Verdict { indices, objective, rows: count, collapsed, clusters: None, held })
     }
@@ -175,17 +162,14 @@ impl<'a> Full<'a> {
         check_weights(self.rows, rows, "n")?;
         check_weights(self.powers, rows, "U")?;
         let sums = [self.squares, self.own, self.objectives, self.deviations];
-        if sums.iter().any(|block| block.iter().any(|sum| *sum < 0.0)) {
-            return Err(Error::implausible("a sum of distances is negative"));
-        }
+        let negative = sums.iter().copied().flatten().any(|sum| *sum < 0.0);
+        refuse(negative, || Error::implausible("a sum of distances is negative"))?;
         let squares = if shape.q == 2.0 { Some(self.squares_around(shape)?) } else { None };
         let powers = squares.as_deref().unwrap_or(self.distances);
-        let basic = Basic { distances: self.distances, powers, memberships: self.memberships, objective };
-        let mut verdict = basic.verdict(shape, rows)?;
+        let mut verdict = shape.basic([self.distances, powers, self.memberships], objective, rows)?;
         let n = verdict.rows as f64;
-        if (self.rows.iter().sum::<f64>() - n).abs() > 0.5 + SLACK * n {
-            return Err(Error::implausible("the clusters do not add up to the number of rows"));
-        }
+        let others = (self.rows.iter().sum::<f64>() - n).abs() > 0.5 + SLACK * n;
+        refuse(others, || Error::implausible("the clusters do not add up to the number of rows"))?;
         (verdict.held.rows, verdict.held.weight) = (Some(self.rows.to_vec()), Some(self.powers.to_vec()));
         verdict.held.deviations = (!self.deviations.is_empty()).then(|| self.around_centres(shape.k));
         verdict.indices = self.whole(shape, n, verdict.indices)?;
@@ -212,9 +196,8 @@ impl<'a> Full<'a> {
         let (k, columns) = (shape.k, shape.columns as f64);
         let most = n * (1.0 + SLACK) + 1e-3;
         let bounds = [most, most * (k as f64).ln().max(0.0) + 1e-3, f64::MAX, f64::MAX];
-        if self.scalars.iter().zip(bounds).any(|(sum, bound)| *sum < -1e-3 || *sum > bound) {
-            return Err(Error::implausible("a sum over memberships or distances is not one of so many rows"));
-        }
+        let outside = self.scalars.iter().zip(bounds).any(|(sum, bound)| *sum < -1e-3 || *sum > bound);
+        refuse(outside, || Error::implausible("a sum over memberships or distances is not one of so many rows"))?;
         let [partition, entropy, others, other_squares] = [0, 1, 2, 3].map(|i| self.scalars[i].max(0.0));
         let (inertia, own) = (self.squares.iter().sum::<f64>(), self.own.iter().sum::<f64>());
         Ok(Indices {

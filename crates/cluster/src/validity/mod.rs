@@ -8,7 +8,7 @@ mod judge;
 
 use serde::{Deserialize, Serialize};
 
-use crate::{Centres, Error};
+use crate::{Centres, Error, refuse};
 
 pub use formulas::fuzzy_davies_bouldin;
 pub(crate) use judge::{basic, full};
@@ -88,15 +88,10 @@ impl DaviesBouldin {
     /// [`Error::Parameter`] that says why not.
     pub fn check(self) -> Result<(), Error> {
         let Self { p, q } = self;
-        if !(p.is_finite() && p >= 1.0) {
-            return Err(Error::parameter(format!("p of Davies-Bouldin is {p}; a norm has a finite p of 1 or above")));
-        }
-        if q != 1.0 && q != 2.0 {
-            return Err(Error::parameter(format!(
-                "q of Davies-Bouldin is {q}; no site is asked for sums of such powers of distances: q is 1 or 2"
-            )));
-        }
-        Ok(())
+        let norm = || format!("p of Davies-Bouldin is {p}; a norm has a finite p of 1 or above");
+        refuse(!(p.is_finite() && p >= 1.0), || Error::parameter(norm()))?;
+        let power = "no site is asked for sums of such powers of distances: q is 1 or 2";
+        refuse(q != 1.0 && q != 2.0, || Error::parameter(format!("q of Davies-Bouldin is {q}; {power}")))
     }
 }
 

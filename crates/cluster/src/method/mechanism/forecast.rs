@@ -250,14 +250,13 @@ impl Shape {
                 points.extend((0..numbers).map(number));
                 let mut rest = &centre[numbers..];
                 for categories in domain.categories() {
-                    let (shares, others) = rest.split_at(*categories);
+                    let shares = rest.split_off(..*categories).unwrap_or_default();
                     let mut left = stream.unit();
                     let found = shares.iter().position(|share| {
                         left -= share;
                         left < 0.0
                     });
                     points.extend((0..*categories).map(|at| f64::from(u8::from(Some(at) == found))));
-                    rest = others;
                 }
             }
         }

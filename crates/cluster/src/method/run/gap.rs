@@ -29,10 +29,10 @@ use rayon::prelude::*;
 
 use super::super::recipe::{REFERENCE_ROWS, REFERENCES};
 use super::Run;
-use crate::method::{Choice, Clusters, CurvePoint, Pick, Recipe, Scale, SeedPoints, Seeding, Validity, mechanism};
+use crate::method::{Choice, Clusters, Pick, Recipe, Scale, SeedPoints, Seeding, Validity, mechanism};
 use crate::offline::kmeans::drawn;
 use crate::random::Stream;
-use crate::{Batch, Domain, Error, OutOfBox, Prepared, Rows, Totals, Transform, answer};
+use crate::{Domain, Error, OutOfBox, Prepared, Rows, Transform, pooled};
 
 const LABEL: &[u8; 24] = b"veilsum gap reference v1";
 /// Rows of a reference under noise at most.
@@ -69,14 +69,26 @@ impl Run {
 
     /// Logarithms of the inertia of every K over each reference, scaled up to `n` rows.
     fn references(&self, n: u64, clusters: Clusters) -> Result<Vec<Vec<Option<f64>>>, Error> {
-        let units = (&self.public, self.transform.as_ref());
-        let curves = references(&self.recipe, clusters, units, n.min(REFERENCE_ROWS))?;
-        let up = (n as f64 / n.clamp(1, REFERENCE_ROWS) as f64).ln();
-        let of = |curve: &Vec<CurvePoint>, k: u32| {
-            let point = curve.iter().find(|point| point.k == k)?;
-            point.indices.inertia.map(|inertia| inertia.ln() + up)
+        let recipe = Recipe {
+            clusters,
+            range: None,
+            preparation: Scale::None,
+            validity: Validity { full: true, judge_m: self.recipe.validity.judge_m, ..Validity::basic() },
+            choice: Choice { by: Pick::FuzzyDaviesBouldin, elbow: false },
+            ..self.recipe.clone()
         };
-        Ok(curves.iter().map(|curve| clusters.each().map(|k| of(curve, k)).collect()).collect())
+        let (public, transform, seed) = (&self.public, self.transform.as_ref(), seed_of(&recipe)?);
+        let up = (n as f64 / n.clamp(1, REFERENCE_ROWS) as f64).ln();
+        let one = |reference: u64| {
+            let rows = without_clusters(public, transform, seed.wrapping_add(reference), n.min(REFERENCE_ROWS))?;
+            let curve = pooled::run(&mut recipe.run(rows.domain(), 1)?, &rows)?.curve;
+            let of = |k: u32| {
+                let point = curve.iter().find(|point| point.k == k)?;
+                point.indices.inertia.map(|inertia| inertia.ln() + up)
+            };
+            Ok(clusters.each().map(of).collect())
+        };
+        (0..REFERENCES).into_par_iter().map(one).collect()
     }
 
     /// What the last rounds told of the squares of every K, and the part of it that is its noise's deviation.
@@ -190,33 +202,6 @@ impl Lying {
     }
 }
 
-/// The index curve of this recipe over every reference.
-fn references(
-    recipe: &Recipe,
-    clusters: Clusters,
-    (public, transform): (&Domain, Option<&Transform>),
-    rows: u64,
-) -> Result<Vec<Vec<CurvePoint>>, Error> {
-    let recipe = Recipe {
-        clusters,
-        range: None,
-        preparation: Scale::None,
-        validity: Validity { full: true, judge_m: recipe.validity.judge_m, ..Validity::basic() },
-        choice: Choice { by: Pick::FuzzyDaviesBouldin, elbow: false },
-        ..recipe.clone()
-    };
-    let seed = seed_of(&recipe)?;
-    let one = |reference: u64| {
-        let rows = without_clusters(public, transform, seed.wrapping_add(reference), rows)?;
-        let totals = |_, batch: &Batch| {
-            let values = answer(batch, &rows).map_err(Error::implausible)?.values;
-            Ok(Totals { values, rows: Some(rows.len() as u64) })
-        };
-        Ok(recipe.run(rows.domain(), 1)?.through(totals)?.curve)
-    };
-    (0..REFERENCES).into_par_iter().map(one).collect()
-}
-
 fn seed_of(recipe: &Recipe) -> Result<u64, Error> {
     match &recipe.seeding {
         Seeding::Uniform { seed } => Ok(*seed),
@@ -232,7 +217,6 @@ fn without_clusters(
     seed: u64,
     rows: u64,
 ) -> Result<Arc<Prepared>, Error> {
-    let wrong = |error: Error| Error::parameter(error.to_string());
     let d = public.columns();
     let mut stream = Stream::new(seed, LABEL);
     let mut values = Vec::with_capacity(rows as usize * d);
@@ -244,7 +228,7 @@ fn without_clusters(
             values.extend((0..*count).map(|at| if at == own { 1.0 } else { 0.0 }));
         }
     }
-    let rows = Prepared::new(&Rows::new(values, d).map_err(wrong)?, public, OutOfBox::Clip).map_err(wrong)?;
+    let rows = Prepared::new(&Rows::new(values, d)?, public, OutOfBox::Clip)?;
     let Some(transform) = transform else { return Ok(Arc::new(rows)) };
     rows.transformed(transform)
 }
