@@ -165,38 +165,8 @@ fn only(asked: &Question) -> Option<&Query> {
     }
 }
 
-/// The likelihood ratio of two neighbouring sets of rows by one question's total, which no test beats (Neyman & Pearson 1933): along the
-/// difference of the exact totals, weighted by the noise.
-struct Ratio<'a> {
-    asked: &'a Question,
-    release: Release,
-    /// The exact total without the row, and the weighted difference that the row makes.
-    without: Vec<f64>,
-    along: Vec<f64>,
-    /// How far the row moves the score.
-    shift: f64,
-}
-
-impl<'a> Ratio<'a> {
-    fn new(without: &Honest, with: &Honest, asked: &'a Question, (rho, unit): (f64, Unit)) -> Result<Ratio<'a>> {
-        let exact = Release::new(asked, &without.domain, None, unit)?;
-        let [a, b] = [without, with].map(|of| of.added(asked, &[&exact; HONEST], &[]));
-        let (a, b) = (a?, b?);
-        let release = Release::new(asked, &without.domain, Some(rho), unit)?;
-        let along: Vec<f64> = a.iter().zip(&b).zip(&release.deviations).map(|((a, b), s)| (b - a) / (s * s)).collect();
-        let shift = a.iter().zip(&b).zip(&along).map(|((a, b), v)| (b - a) * v).sum();
-        Ok(Ratio { asked, release, without: a, along, shift })
-    }
-
-    /// Of the rows of `of`, where the first site's noise is that of this release.
-    fn score(&self, of: &Honest, first: &Release, draw: &[u64]) -> Result<f64> {
-        let total = of.added(self.asked, &[first, &self.release], draw)?;
-        Ok(total.iter().zip(&self.without).zip(&self.along).map(|((t, a), v)| (t - a) * v).sum())
-    }
-}
-
 /// The measured and the stated rho of a question for the row, or the person, that `with` has and `without` has not, from `draws` totals: (shift of
-/// the mean)² / (2 variance) along the direction in which the row shows most. With `halved`, the first site adds half its share.
+/// the mean)² / (2 variance) of the likelihood ratio, which no test beats (Neyman & Pearson 1933). With `halved`, the first site adds half its share.
 ///
 /// # Errors
 /// Where the question cannot be answered, or has no share to be halved.
@@ -209,15 +179,24 @@ pub fn measured(
     seed: u64,
     halved: bool,
 ) -> Result<(f64, f64)> {
-    let ratio = Ratio::new(without, with, asked, (rho, unit))?;
+    let exact = Release::new(asked, &without.domain, None, unit)?;
+    let [a, b] = [without, with].map(|of| of.added(asked, &[&exact; HONEST], &[]));
+    let (a, b) = (a?, b?);
+    let release = Release::new(asked, &without.domain, Some(rho), unit)?;
+    // Along the difference of the exact totals, weighted by the noise: how far the row moves the score.
+    let along: Vec<f64> = a.iter().zip(&b).zip(&release.deviations).map(|((a, b), s)| (b - a) / (s * s)).collect();
+    let shift: f64 = a.iter().zip(&b).zip(&along).map(|((a, b), v)| (b - a) * v).sum();
     // A share for four times the rho is half as large.
     let first = Release::new(asked, &without.domain, Some(if halved { 4.0 * rho } else { rho }), unit)?;
-    let score = |draw: u64| ratio.score(without, &first, &[seed, draw]);
+    let score = |draw: u64| -> Result<f64> {
+        let total = without.added(asked, &[&first, &release], &[seed, draw])?;
+        Ok(total.iter().zip(&a).zip(&along).map(|((t, a), v)| (t - a) * v).sum())
+    };
     let scores: Vec<f64> = (0..draws).into_par_iter().map(score).collect::<Result<_>>()?;
     let n = draws as f64;
     let mean = scores.iter().sum::<f64>() / n;
     let variance = scores.iter().map(|x| (x - mean) * (x - mean)).sum::<f64>() / (n - 1.0);
-    Ok((ratio.shift * ratio.shift / (2.0 * variance), ratio.release.rho()))
+    Ok((shift * shift / (2.0 * variance), release.rho()))
 }
 
 /// How often an attack on noise is repeated: `usual`, in its long form ten times as often, or `VEILSUM_AUDIT_TIMES` as often.

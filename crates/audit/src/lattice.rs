@@ -75,20 +75,3 @@ pub fn whole_numbers(parts: &[Vec<f64>], totals: &[f64], guess: f64) -> Option<V
     let sign = if row[n + m] > 0 { 1.0 } else { -1.0 };
     Some(row[..n].iter().map(|x| guess.round() + sign * *x as f64).collect())
 }
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn whole_numbers_come_out_of_fewer_sums() {
-        let parts: Vec<Vec<f64>> =
-            (0..12).map(|i| (0..4).map(|j| f64::from(3 * i + 5 * j + 1).sin()).collect()).collect();
-        let truth: Vec<f64> = (0..12).map(|i| f64::from((7 * i + 3) % 19)).collect();
-        let total = |j: usize| parts.iter().zip(&truth).map(|(p, n)| p[j] * n).sum::<f64>();
-        let totals: Vec<f64> = (0..4).map(total).collect();
-        assert_eq!(whole_numbers(&parts, &totals, 9.0), Some(truth.clone()));
-        let off: Vec<f64> = totals.iter().map(|t| t + 0.7).collect();
-        assert_ne!(whole_numbers(&parts, &off, 9.0), Some(truth));
-    }
-}

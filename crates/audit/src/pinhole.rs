@@ -133,15 +133,3 @@ pub fn run_against(seed: u64, quick: bool, real: bool) -> Result<Found> {
         ],
     ))
 }
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn advantage_is_the_difference_of_the_shares() {
-        assert_eq!(advantage(&[true, false, true, false], &[true, false, true, false]), 1.0);
-        assert_eq!(advantage(&[true, true, false, false], &[true, false, true, false]), 0.0);
-        assert_eq!(advantage(&[false; 4], &[true, false, true, false]), 0.0);
-    }
-}

@@ -3,7 +3,8 @@
 use serde::{Deserialize, Serialize};
 
 use crate::error::same_columns;
-use crate::{Error, refuse};
+use crate::random::Stream;
+use crate::{Domain, Error, refuse};
 
 /// The rows of one site, n x d, row-major, all finite.
 ///
@@ -88,15 +89,6 @@ impl Rows {
     }
 }
 
-impl<'a> IntoIterator for &'a Rows {
-    type Item = &'a [f64];
-    type IntoIter = std::slice::ChunksExact<'a, f64>;
-
-    fn into_iter(self) -> Self::IntoIter {
-        self.iter()
-    }
-}
-
 impl std::fmt::Debug for Rows {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Rows").field("columns", &self.columns).finish_non_exhaustive()
@@ -156,6 +148,28 @@ impl Centres {
     pub fn known<const D: usize>(rows: Vec<[f64; D]>) -> Self {
         debug_assert!(!rows.is_empty() && D > 0 && rows.as_flattened().iter().all(|value| value.is_finite()));
         Self { values: rows.into_flattened(), columns: D }
+    }
+
+    /// K first centres: independent uniform coordinates in the working box.
+    ///
+    /// Bárcena et al. (2021) start uniformly in the known ranges of attributes; no data are needed for that.
+    ///
+    /// The same seed gives the same centres for ever: ChaCha20 keyed with the seed (8 bytes, little-endian) and the label
+    /// `veilsum start uniform v1`; 64 bits for each coordinate, centre by centre and column by column, of which the upper
+    /// 53 make a number in [0, 1).
+    ///
+    /// # Errors
+    /// [`Error::NoCentres`] for K = 0.
+    pub fn uniform(domain: &Domain, k: usize, seed: u64) -> Result<Self, Error> {
+        let mut stream = Stream::new(seed, b"veilsum start uniform v1");
+        let mut values = Vec::new();
+        for _ in 0..k {
+            for column in 0..domain.columns() {
+                let (low, high) = domain.working_interval(column);
+                values.push(low + stream.unit() * (high - low));
+            }
+        }
+        Self::new(k, domain.columns(), values)
     }
 
     /// K x d finite values in whole centres, K >= 1 and d >= 1, by construction.

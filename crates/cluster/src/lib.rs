@@ -52,7 +52,6 @@ pub mod query;
 pub mod random;
 pub mod sampling;
 mod scale;
-mod start;
 pub mod synthetic;
 mod totals_check;
 mod transform;

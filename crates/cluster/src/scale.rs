@@ -120,7 +120,7 @@ impl Domain {
         refuse(rows.is_empty(), || Error::NoRows)?;
         let mut lower = vec![f64::INFINITY; rows.columns()];
         let mut upper = vec![f64::NEG_INFINITY; rows.columns()];
-        for row in rows {
+        for row in rows.iter() {
             for ((low, high), value) in lower.iter_mut().zip(&mut upper).zip(row) {
                 *low = low.min(*value);
                 *high = high.max(*value);

@@ -37,9 +37,8 @@ impl Transform {
     /// a factor is not a finite number above 0.
     pub fn domain(&self, domain: &Domain) -> Result<Domain, Error> {
         let d = domain.columns();
-        if [&self.lower, &self.upper, &self.shift, &self.factor].iter().any(|list| list.len() != d) {
-            return Err(Error::Transform);
-        }
+        let each = [&self.lower, &self.upper, &self.shift, &self.factor].map(Vec::len);
+        refuse(each != [d; 4], || Error::Transform)?;
         let (mut low, mut high) = (Vec::with_capacity(d), Vec::with_capacity(d));
         for column in 0..d {
             let (from, to) = domain.working_interval(column);

@@ -72,24 +72,23 @@ pub fn of(recipe: &Recipe, domain: &Domain, names: &[String], outcome: &Outcome,
         found.extend(columns::of(domain, names, outcome, noise));
         found.extend(noise::another_optimum(recipe, domain, outcome, excess));
         found.extend(noise::rival(outcome));
-        found.retain(|warning| may_be_said(&warning.name, &traits));
-        return once(found);
+    } else {
+        found.extend(first_centres(recipe, outcome));
+        found.extend(unfinished(recipe, outcome));
+        // Rows that lie on their centres leave no K to doubt.
+        if outcome.below.is_none() {
+            found.extend(no_clear_k(recipe, outcome));
+            found.extend(disagreement(recipe, outcome));
+        }
+        found.extend(frozen(recipe, outcome));
+        found.extend(close_centres(outcome));
+        found.extend(fuzzifier(recipe, outcome));
+        found.extend(off_means(outcome));
+        found.extend(uneven(outcome));
+        found.extend(coarse(recipe, domain, outcome));
+        found.extend(few_rows(outcome));
+        found.extend(columns::of(domain, names, outcome, 0.0));
     }
-    found.extend(first_centres(recipe, outcome));
-    found.extend(unfinished(recipe, outcome));
-    // Rows that lie on their centres leave no K to doubt.
-    if outcome.below.is_none() {
-        found.extend(no_clear_k(recipe, outcome));
-        found.extend(disagreement(recipe, outcome));
-    }
-    found.extend(frozen(recipe, outcome));
-    found.extend(close_centres(outcome));
-    found.extend(fuzzifier(recipe, outcome));
-    found.extend(off_means(outcome));
-    found.extend(uneven(outcome));
-    found.extend(coarse(recipe, domain, outcome));
-    found.extend(few_rows(outcome));
-    found.extend(columns::of(domain, names, outcome, 0.0));
     found.retain(|warning| may_be_said(&warning.name, &traits));
     once(found)
 }
@@ -363,11 +362,8 @@ mod tests {
     use super::choice::majority;
     use super::*;
     use crate::Scaling;
-    use crate::method::{Choice, CurvePoint, Pick};
-
-    fn curve(values: &[f64]) -> Vec<CurvePoint> {
-        CurvePoint::curve(values)
-    }
+    use crate::method::choice::tests::curve;
+    use crate::method::{Choice, Pick};
 
     #[test]
     fn an_index_without_a_turn_picks_nothing() {

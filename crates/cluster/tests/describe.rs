@@ -49,7 +49,7 @@ fn reference(rows: &Rows, domain: &Domain) -> Description {
     let histogram = |c: usize| {
         let (low, high) = domain.working_interval(c);
         let mut counts = vec![0; BINS as usize];
-        for row in rows {
+        for row in rows.iter() {
             counts[(((row[c] - low) / (high - low) * f64::from(BINS)) as usize).min(BINS as usize - 1)] += 1;
         }
         counts

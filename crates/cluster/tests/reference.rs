@@ -22,7 +22,7 @@ fn squares(row: &[f64], centres: &Centres) -> Vec<f64> {
 pub(super) fn fuzzy_sums(rows: &Rows, centres: &Centres, m: f64) -> FuzzySums {
     let (k, d) = (centres.k(), centres.columns());
     let mut sums = FuzzySums { weighted_sums: vec![0.0; k * d], weights: vec![0.0; k], objective: 0.0 };
-    for row in rows {
+    for row in rows.iter() {
         let squares = squares(row, centres);
         for (c, u) in memberships(&squares, m).into_iter().enumerate() {
             let weight = u.powf(m);
@@ -40,7 +40,7 @@ pub(super) fn fuzzy_sums(rows: &Rows, centres: &Centres, m: f64) -> FuzzySums {
 pub(super) fn fuzzy_validation(rows: &Rows, centres: &Centres, m: f64) -> FuzzyValidation {
     let k = centres.k();
     let mut sums = FuzzyValidation { distances: vec![0.0; k], memberships: vec![0.0; k], objective: 0.0 };
-    for row in rows {
+    for row in rows.iter() {
         let squares = squares(row, centres);
         for (c, u) in memberships(&squares, m).into_iter().enumerate() {
             sums.distances[c] += squares[c].sqrt();

@@ -26,7 +26,7 @@ impl Spread {
             return Err(Error::CentreShapes);
         }
         let mut sum = Self::default();
-        for row in rows {
+        for row in rows.iter() {
             let apart: Vec<f64> = centres.rows().map(|centre| distance::euclidean(row, centre)).collect();
             let nearest = apart.iter().copied().fold(f64::INFINITY, f64::min);
             sum.add(nearest, apart.iter().sum::<f64>() - nearest);
@@ -93,13 +93,6 @@ mod tests {
         assert_eq!(Spread::new(&none, &centres), Ok(Spread::default()));
         assert_eq!(Spread::mean([]), Ok(Spread::default()));
         assert!(Spread::new(&Rows::new(vec![1.0], 1).unwrap(), &centres).is_err());
-    }
-
-    #[test]
-    fn the_printed_wsse_is_the_unsquared_one() {
-        let example = crate::synthetic::ffcm::square([2000, 2000, 2000], 1);
-        let spread = Spread::new(&example.pooled(), &example.truth).unwrap();
-        assert!((spread.within - 0.6267).abs() < 0.02, "{spread:?}");
     }
 
     #[test]

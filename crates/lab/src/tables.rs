@@ -47,17 +47,15 @@ pub(crate) fn experiments(args: &ExperimentsArgs, json: bool) -> Result<(), Fail
     if let Some(out) = &args.out {
         std::fs::create_dir_all(out).map_err(|error| unwritable(out, &error))?;
     }
-    let (mut results, mut skipped, mut missed) = (Vec::new(), Vec::new(), 0);
-    let mut rows = Vec::new();
+    let (mut reports, mut skipped, mut missed) = (Vec::new(), Vec::new(), 0);
     for experiment in chosen {
         match experiment.run(&settings) {
             Ok(report) => {
                 missed += report.missed().count();
-                rows.extend(papers::rows(&report));
                 if !json {
                     crate::print(false, &json!({}), &format!("{}\n", experiments::text(&report)))?;
                 }
-                results.push(summary(&report));
+                reports.push(report);
             }
             Err(absent @ ExperimentError::Missing(_)) => {
                 let _ = writeln!(std::io::stderr(), "SKIPPED {}: {absent}", experiment.name);
@@ -76,15 +74,16 @@ pub(crate) fn experiments(args: &ExperimentsArgs, json: bool) -> Result<(), Fail
     }
     if let Some(out) = &args.out {
         let path = out.join("results.tsv");
-        std::fs::write(&path, papers::written(&rows)).map_err(|error| unwritable(&path, &error))?;
+        std::fs::write(&path, papers::written(&reports)).map_err(|error| unwritable(&path, &error))?;
     }
-    if results.is_empty() && !skipped.is_empty() {
+    if reports.is_empty() && !skipped.is_empty() {
         return Err(Failure::input(
             format!("no experiment was run: the data of {} are not there", skipped.join(", ")),
             "give the folder that holds them with --data",
         ));
     }
     let text = if skipped.is_empty() { String::new() } else { format!("; skipped: {}", skipped.join(", ")) };
+    let results: Vec<_> = reports.iter().map(summary).collect();
     let object = json!({ "experiments": results, "skipped": skipped, "missed": missed });
     crate::print(json, &object, &format!("{} experiments run, {missed} targets missed{text}", results.len()))?;
     if missed > 0 {

@@ -109,9 +109,7 @@ fn the_value_without_noise_lies_within_two_errors() {
     // First centres are public knowledge: into which optimum a run falls is another question (`mechanism::forecast`).
     let round = Data {
         name: "three round clusters",
-        draws: (1..=4)
-            .map(|seed| xclara_like(3000, SITES, seed).map(|(domain, sites, _)| (domain, sites)).unwrap())
-            .collect(),
+        draws: (1..=4).map(|seed| xclara_like(3000, SITES, seed).unwrap()).collect(),
         start: vec![vec![-0.5, -0.5], vec![0.0, 0.5], vec![0.5, -0.5]],
     };
     let oblong = Data {

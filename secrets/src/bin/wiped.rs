@@ -193,6 +193,14 @@ fn play(
     drop(Site::restore(config(), back).expect("the journal restores the site"));
 }
 
+/// What a site draws first: the private keys of its X25519 and its ML-KEM.
+fn private(course: &Course, site: u16) -> ([u8; 32], [u8; 64]) {
+    let (mut rng, mut dh, mut kem) = (rng_of(course.seed, site), [0; 32], [0; 64]);
+    rng.fill_bytes(&mut dh);
+    rng.fill_bytes(&mut kem);
+    (dh, kem)
+}
+
 /// What this site agrees on with each other member: X25519's result, ML-KEM's secret, and the keys of the boxes to it and from it.
 fn agreed(course: &Course) -> Vec<[[u8; 32]; 4]> {
     let told = course.frames_to(ME);
@@ -202,19 +210,13 @@ fn agreed(course: &Course) -> Vec<[[u8; 32]; 4]> {
     let sent = course.frames_from(|site| site == ME);
     let sent = sent.into_iter().find(|(_, _, b)| kind(b) == Kind::AcceptDirectory).expect("a set-up");
     let sent: Ciphertexts = parts(sent.2).read();
-    let private = |site| {
-        let (mut rng, mut dh, mut kem) = (rng_of(course.seed, site), [0; 32], [0; 64]);
-        rng.fill_bytes(&mut dh);
-        rng.fill_bytes(&mut kem);
-        (dh, kem)
-    };
     let with = |other: u16, public: &[u8; 32]| {
-        let shared = api::exchanged(&private(ME).0, public);
+        let shared = api::exchanged(&private(course, ME).0, public);
         let (ciphertext, receiver) = match sent.iter().find(|c| c.0 == other) {
             Some(made) => (&made.1, other),
             None => (&received.iter().find(|c| c.0 == other).expect("one passes").1, ME),
         };
-        let secret = api::kem_decapsulate(&private(receiver).1, ciphertext);
+        let secret = api::kem_decapsulate(&private(course, receiver).1, ciphertext);
         let key = |from: u16, to: u16| {
             let parts: [&[u8]; 4] =
                 [&certificate.context.0, &from.to_le_bytes(), &to.to_le_bytes(), ciphertext.bytes()];
@@ -325,10 +327,7 @@ fn left_in_use(course: &Course, by_slot: &[BTreeSet<[u8; 32]>], plant: bool) -> 
 /// of boxes while boxes are; then of the former once shares are out, and of the latter once the deck is ready.
 fn of_the_set_up(course: &Course) -> ([usize; 2], [usize; 2]) {
     let agreed = agreed(course);
-    let (mut dh, mut kem) = ([0; 32], [0; 64]);
-    let mut own = rng_of(course.seed, ME);
-    own.fill_bytes(&mut dh);
-    own.fill_bytes(&mut kem);
+    let (dh, kem) = private(course, ME);
     let private = [dh, kem[..32].try_into().expect("32 bytes"), kem[32..].try_into().expect("32 bytes")];
     let before: BTreeSet<[u8; 32]> =
         private.into_iter().chain(agreed.iter().flat_map(|a| [a[0], a[1], a[2]])).collect();

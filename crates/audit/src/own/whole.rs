@@ -313,31 +313,7 @@ const BLIND: f64 = 0.25;
 
 #[cfg(test)]
 mod tests {
-    use veilsum_cluster::random::Stream;
-
     use super::*;
-
-    fn found(totals: usize, noise: f64) -> f64 {
-        let mut stream = Stream::new(7, b"whole numbers of totals1");
-        let n = 60;
-        let truth: Vec<f64> = (0..n).map(|_| f64::from(u8::from(stream.unit() < 0.4))).collect();
-        let along: Vec<Vec<f64>> =
-            (0..n).map(|_| (0..totals).map(|_| stream.normal_pair()[0] / noise).collect()).collect();
-        let left: Vec<f64> = (0..totals)
-            .map(|e| along.iter().zip(&truth).map(|(a, x)| a[e] * x).sum::<f64>() + stream.normal_pair()[0])
-            .collect();
-        let found = zeros_and_ones(&along, &left, 0.4, noise < 1.0);
-        found.iter().zip(&truth).filter(|(a, x)| **a == (**x > 0.5)).count() as f64 / n as f64
-    }
-
-    #[test]
-    fn whole_numbers_come_out_of_fewer_totals_than_rows() {
-        assert_eq!(found(80, 1e-3), 1.0);
-        assert_eq!(found(50, 1e-3), 1.0);
-        // About as many are guessed where noise is large.
-        let guessed = found(80, 1e4);
-        assert!((0.5..0.75).contains(&guessed), "{guessed}");
-    }
 
     #[test]
     fn the_best_guess_of_two_values() {

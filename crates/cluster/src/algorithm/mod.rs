@@ -3,7 +3,6 @@
 //! method) reads it from here.
 
 pub mod describe;
-mod description;
 pub mod fcm;
 pub mod ffcf;
 pub mod ffcm;
@@ -19,7 +18,7 @@ use serde::{Deserialize, Serialize};
 
 use rounds::{Averaging, Weights};
 
-pub use description::Description;
+pub use describe::Description;
 pub use fcm::usual_fuzzifier;
 pub use spec::{Beginning, Iteration, Traits};
 pub(crate) use update::{CLEAR_SHARE, check_rounds, confined};

@@ -4,7 +4,7 @@ use std::hash::{DefaultHasher, Hash, Hasher};
 
 use serde::{Deserialize, Serialize};
 
-use super::description::Description;
+use super::describe::Description;
 use crate::totals_check::SLACK;
 use crate::{Centres, Domain, Error, distance, refuse};
 

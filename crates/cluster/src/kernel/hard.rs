@@ -142,7 +142,7 @@ mod tests {
             let packed = Packed::new(&rows);
             let found = hard_sums(&packed, &centres).unwrap();
             let (mut counts, mut sums, mut squares) = (vec![0.0; k], vec![0.0; k * d], vec![0.0; k]);
-            for row in &rows {
+            for row in rows.iter() {
                 let (own, square) = distance::nearest(row, centres.rows());
                 counts[own] += 1.0;
                 squares[own] += square;

@@ -3,6 +3,7 @@
 
 use serde::{Deserialize, Serialize};
 
+use crate::refuse;
 use crate::validity::Indices;
 
 /// A gap is larger than another one beyond doubt from so many times its `s` on.
@@ -217,9 +218,8 @@ impl Choice {
 /// Why the curve has none: fewer than three points, a rise, or no point below the line.
 pub fn elbow(curve: &[(f64, f64)]) -> Result<usize, &'static str> {
     let [first, _, .., last] = curve else { return Err("an elbow needs three values of K") };
-    if curve.windows(2).any(|pair| pair[1].1 >= pair[0].1) {
-        return Err("the index does not fall over the whole range");
-    }
+    let rises = curve.windows(2).any(|pair| pair[1].1 >= pair[0].1);
+    refuse(rises, || "the index does not fall over the whole range")?;
     let slope = (last.1 - first.1) / (last.0 - first.0);
     let below = |point: &(f64, f64)| first.1 + slope * (point.0 - first.0) - point.1;
     let inside = (1..curve.len() - 1).map(|at| (at, below(&curve[at])));
@@ -251,9 +251,11 @@ pub fn kneedle(curve: &[(f64, f64)], sensitivity: f64) -> Option<usize> {
 }
 
 #[cfg(test)]
-impl CurvePoint {
+pub(crate) mod tests {
+    use super::*;
+
     /// These values of fuzzy Davies-Bouldin from K = 2.
-    pub(crate) fn curve(values: &[f64]) -> Vec<Self> {
+    pub(crate) fn curve(values: &[f64]) -> Vec<CurvePoint> {
         let point = |(k, value): (u32, &f64)| CurvePoint {
             k,
             indices: Indices { fuzzy_davies_bouldin: Some(*value), ..Indices::default() },
@@ -263,15 +265,6 @@ impl CurvePoint {
             ..CurvePoint::default()
         };
         (2..).zip(values).map(point).collect()
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn curve(values: &[f64]) -> Vec<CurvePoint> {
-        CurvePoint::curve(values)
     }
 
     #[test]

@@ -92,7 +92,6 @@ pub struct Numbers {
 struct Mechanism<'a> {
     recipe: &'a Recipe,
     judge_m: f64,
-    rounds: u32,
     levels: Levels,
     /// The noise of a total over the planned one.
     excess: f64,
@@ -102,9 +101,7 @@ struct Mechanism<'a> {
 impl<'a> Mechanism<'a> {
     fn of(recipe: &'a Recipe, domain: &'a Domain, excess: f64) -> Result<Option<Self>, Error> {
         let Some(levels) = recipe.levels(domain)? else { return Ok(None) };
-        let rounds = recipe.algorithm.traits().rounds;
-        let judge_m = recipe.judge_m();
-        Ok(Some(Self { recipe, judge_m, rounds, levels, excess, domain }))
+        Ok(Some(Self { recipe, judge_m: recipe.judge_m(), levels, excess, domain }))
     }
 
     /// The sum over the cloud of what `add` adds for one point.
@@ -531,7 +528,7 @@ pub fn errors(recipe: &Recipe, domain: &Domain, outcome: &Outcome, excess: f64) 
         }
     };
     // A run that ended early has made fewer rounds; the made-up one ends with the plan's last ones then, too.
-    let from = Some(mechanism.rounds.saturating_sub(outcome.rounds.clamp(1, LAST_ROUNDS)));
+    let from = Some(recipe.algorithm.traits().rounds.saturating_sub(outcome.rounds.clamp(1, LAST_ROUNDS)));
     let (judges, shape) = (outcome.judged_over.is_some(), (outcome.centres.k(), domain.columns()));
     let centres_of = |numbers: &[f64]| Centres::new(shape.0, shape.1, numbers[..shape.0 * shape.1].to_vec());
     let plain = mechanism.numbers(&cloud, &outcome.centres, None, judges, None)?;

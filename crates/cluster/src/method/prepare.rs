@@ -138,9 +138,8 @@ impl Preparing {
         for (column, square) in squares.iter().enumerate() {
             let (low, high) = self.domain.working_interval(column);
             let width = high - low;
-            if *square < 0.0 || square / n > width * width * (1.0 + SLACK) {
-                return Err(Error::implausible(format!("no rows have this variance in column {column}")));
-            }
+            let odd = *square < 0.0 || square / n > width * width * (1.0 + SLACK);
+            refuse(odd, || Error::implausible(format!("no rows have this variance in column {column}")))?;
             if column >= self.domain.numbers() {
                 continue;
             }

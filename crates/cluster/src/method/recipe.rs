@@ -13,7 +13,7 @@ use crate::privacy::Noise;
 use crate::query::{LocalChoice, LocalSteps};
 use crate::scale::inside;
 use crate::validity::DaviesBouldin;
-use crate::{Centres, Domain, Error, Query, refuse};
+use crate::{Centres, Domain, Error, MAX_BATCH, Query, refuse};
 
 /// K that a run may be asked for at most.
 pub(crate) const MAX_K: u32 = 4_096;
@@ -122,6 +122,16 @@ pub enum Seeding {
     Candidates(Candidates),
 }
 
+impl Seeding {
+    /// The seed of the first restart; 0 for given centres.
+    pub(super) fn seed(&self) -> u64 {
+        match self {
+            Self::Uniform { seed } | Self::Candidates(Candidates { seed, .. }) => *seed,
+            Self::Given { .. } => 0,
+        }
+    }
+}
+
 /// Which totals are asked at the end.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -168,22 +178,20 @@ impl Recipe {
     pub fn check(&self, domain: &Domain) -> Result<(), Error> {
         let Clusters { min, max } = self.clusters;
         refuse(min == 0, || Error::parameter("the number of clusters K must be at least 1"))?;
-        if min > max || max > MAX_K {
-            return Err(Error::parameter(format!(
-                "the range of K goes from {min} to {max}; it must rise and end at {MAX_K} or below"
-            )));
-        }
+        refuse(min > max || max > MAX_K, || {
+            let must = format!("it must rise and end at {MAX_K} or below");
+            Error::parameter(format!("the range of K goes from {min} to {max}; {must}"))
+        })?;
         let restarts = 1..=MAX_RESTARTS;
         refuse(!restarts.contains(&self.restarts), || {
             Error::parameter(format!("restarts must be 1 to {MAX_RESTARTS}"))
         })?;
         let members = self.clusters.count() as u64 * u64::from(self.restarts);
-        if members > crate::MAX_BATCH as u64 {
-            return Err(Error::parameter(format!(
-                "{members} runs side by side; a batch holds {}: fewer K or fewer restarts",
-                crate::MAX_BATCH
-            )));
-        }
+        refuse(members > MAX_BATCH as u64, || {
+            Error::parameter(format!(
+                "{members} runs side by side; a batch holds {MAX_BATCH}: fewer K or fewer restarts"
+            ))
+        })?;
         self.preparation.check(domain)?;
         if let Some(choice) = self.local_choice() {
             Query::from(choice).check(domain)?;
@@ -198,13 +206,11 @@ impl Recipe {
         let start = Centres::uniform(domain, min.min(8) as usize, 0)?;
         let _ = self.algorithm.begin(Beginning { stop: self.stop, ..Beginning::at(domain, &start) })?;
         // The memberships of one row to the power of m add up to K^(1 - m) at least, and to little more where it is far off.
-        if (self.judge_m() - 1.0) * f64::from(max).ln() > MAX_FUZZINESS {
-            return Err(Error::parameter(format!(
-                "memberships to the power of {} vanish with {max} clusters: a smaller fuzzifier m or fewer K",
-                self.judge_m()
-            )));
-        }
-        Ok(())
+        let m = self.judge_m();
+        refuse((m - 1.0) * f64::from(max).ln() > MAX_FUZZINESS, || {
+            let vanish = format!("memberships to the power of {m} vanish with {max} clusters");
+            Error::parameter(format!("{vanish}: a smaller fuzzifier m or fewer K"))
+        })
     }
 
     /// A description has one centre, the mean, and nothing that is there for clusters.
@@ -241,32 +247,25 @@ impl Recipe {
         match &self.seeding {
             Seeding::Uniform { .. } => {}
             Seeding::Given { centres } => {
-                if centres.columns() != domain.columns() {
-                    return Err(Error::parameter(format!(
-                        "the given centres have {} columns, the plan has {}",
-                        centres.columns(),
-                        domain.columns()
-                    )));
-                }
+                let (own, all) = (centres.columns(), domain.columns());
+                refuse(own != all, || {
+                    Error::parameter(format!("the given centres have {own} columns, the plan has {all}"))
+                })?;
                 inside(centres, domain).map_err(|why| Error::parameter(format!("among the first centres, {why}")))?;
                 let several = self.clusters.min != self.clusters.max || self.restarts != 1;
                 refuse(several, || Error::parameter("given centres go with one K and one restart"))?;
-                if centres.k() != self.clusters.min as usize {
-                    let (expected, found) = (self.clusters.min, centres.k());
-                    return Err(Error::parameter(format!("expected {expected} centres, found {found}")));
-                }
+                let (expected, found) = (self.clusters.min as usize, centres.k());
+                let wrong = || Error::parameter(format!("expected {expected} centres, found {found}"));
+                refuse(found != expected, wrong)?;
             }
             Seeding::Candidates(params) => params.check()?,
         }
-        if self.algorithm.traits().anchors(self.clusters.max).is_some()
-            && !matches!(self.seeding, Seeding::Candidates(_))
-        {
+        let anchors = self.algorithm.traits().anchors(self.clusters.max).is_some();
+        refuse(anchors && !matches!(self.seeding, Seeding::Candidates(_)), || {
             let name = self.algorithm.name();
-            return Err(Error::parameter(format!(
-                "{name} needs first centres from totals: its anchors are candidates that hold rows"
-            )));
-        }
-        Ok(())
+            let needs = "needs first centres from totals: its anchors are candidates that hold rows";
+            Error::parameter(format!("{name} {needs}"))
+        })
     }
 
     fn check_validity(&self) -> Result<(), Error> {
@@ -280,10 +279,9 @@ impl Recipe {
         }
         if self.clusters.min < self.clusters.max {
             let by = self.choice.by;
-            let full = self.judges_fully();
-            if (by.needs_full() && !full && self.noise.is_none()) || (by.needs_vectors() && !validity.vectors) {
-                return Err(Error::parameter("the index that chooses K is not among those that are asked"));
-            }
+            let full = !by.needs_full() || self.judges_fully() || self.noise.is_some();
+            let asked = full && (!by.needs_vectors() || validity.vectors);
+            refuse(!asked, || Error::parameter("the index that chooses K is not among those that are asked"))?;
         }
         Ok(())
     }
@@ -312,13 +310,12 @@ impl Recipe {
         // Under noise they are drawn with the columns' covariance.
         let drawn = if self.noise.is_some() { (columns as u64).saturating_pow(2).saturating_mul(rows) } else { 0 };
         let work = work.saturating_add(drawn);
-        if work > MAX_REFERENCE_WORK {
-            return Err(Error::parameter(format!(
+        refuse(work > MAX_REFERENCE_WORK, || {
+            Error::parameter(format!(
                 "the references of the gap may take {work} multiplications at every party, {MAX_REFERENCE_WORK} are allowed: a \
                  smaller range of K, fewer restarts or rounds"
-            )));
-        }
-        Ok(())
+            ))
+        })
     }
 
     /// The question behind [`LocalRange`].

@@ -199,7 +199,8 @@ impl Run {
 
     /// One K and restart at its beginning.
     fn member(&self, k: u32, restart: u32) -> Result<Member, Error> {
-        let (seed, start, rival) = self.start(k, restart)?;
+        let seed = self.recipe.seeding.seed().wrapping_add(u64::from(restart));
+        let (start, rival) = self.start(k as usize, seed)?;
         let anchors = self.anchors(k)?;
         let (anchors, noisy, stop) = (anchors.as_ref(), self.is_noisy(), self.recipe.stop);
         let at = Beginning { domain: &self.domain, start: &start, anchors, seed, noisy, stop };
@@ -219,29 +220,24 @@ impl Run {
         candidates.start(anchors, *seed, *tries).map(Some)
     }
 
-    /// First centres, in the units of the questions, after the seed they came from and before their rival.
-    fn start(&self, k: u32, restart: u32) -> Result<(u64, Centres, Option<f64>), Error> {
-        Ok(match &self.recipe.seeding {
-            Seeding::Uniform { seed } => {
-                let seed = seed.wrapping_add(u64::from(restart));
+    /// First centres from this seed, in the units of the questions, before their rival.
+    fn start(&self, k: usize, seed: u64) -> Result<(Centres, Option<f64>), Error> {
+        match &self.recipe.seeding {
+            Seeding::Uniform { .. } => {
                 let drawn = if self.is_noisy() { spread } else { Centres::uniform };
-                (seed, drawn(&self.domain, k as usize, seed)?, None)
+                Ok((drawn(&self.domain, k, seed)?, None))
             }
-            Seeding::Given { centres } => {
-                let centres = match &self.transform {
-                    // Rows are clipped, so a centre beyond them goes to the edge as well.
-                    Some(transform) => confined(&transform.centres(centres)?, &self.domain),
-                    None => centres.clone(),
-                };
-                (0, centres, None)
-            }
+            Seeding::Given { centres } => match &self.transform {
+                // Rows are clipped, so a centre beyond them goes to the edge as well.
+                Some(transform) => Ok((confined(&transform.centres(centres)?, &self.domain), None)),
+                None => Ok((centres.clone(), None)),
+            },
             Seeding::Candidates(params) => {
-                let seed = params.seed.wrapping_add(u64::from(restart));
                 let found = self.candidates.as_ref().ok_or_else(|| Error::parameter("seeding has not run"))?;
-                let (start, rival) = found.start_and_rival(k as usize, (seed, params.tries), &self.domain)?;
-                (seed, start, rival.filter(|_| self.is_noisy()))
+                let (start, rival) = found.start_and_rival(k, (seed, params.tries), &self.domain)?;
+                Ok((start, rival.filter(|_| self.is_noisy())))
             }
-        })
+        }
     }
 
     /// The open question.

@@ -125,11 +125,9 @@ impl Candidates {
     /// # Errors
     /// [`Error::Parameter`].
     pub fn check(&self) -> Result<(), Error> {
-        if !(2..=MOST_EACH).contains(&self.each) {
-            return Err(Error::parameter(format!(
-                "first centres from totals take 2 to {MOST_EACH} candidates for each cluster"
-            )));
-        }
+        refuse(!(2..=MOST_EACH).contains(&self.each), || {
+            Error::parameter(format!("first centres from totals take 2 to {MOST_EACH} candidates for each cluster"))
+        })?;
         let tries = (1..=1000).contains(&self.tries);
         refuse(!tries, || Error::parameter("first centres from totals take 1 to 1000 tries"))
     }
@@ -258,9 +256,8 @@ impl CandidateSearch {
         let Some(before) = self.candidates.take() else {
             let margins = Margin::all(values, least, &self.domain);
             let deviations: Vec<f64> = margins.iter().map(Margin::deviation).collect();
-            if deviations.iter().any(|deviation| !deviation.is_finite()) {
-                return Err(Error::implausible("bins hold more rows than there can be"));
-            }
+            let infinite = deviations.iter().any(|deviation| !deviation.is_finite());
+            refuse(infinite, || Error::implausible("bins hold more rows than there can be"))?;
             self.deviations = deviations;
             let each = MARGINS.bins as usize + 1;
             self.margins = values.chunks_exact(each).map(|counts| counts[1..].to_vec()).collect();

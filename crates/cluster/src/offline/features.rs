@@ -96,7 +96,7 @@ pub fn features(rows: &Rows, params: &FeatureParams, rules: Rules) -> Vec<Featur
     let (min, max) = (params.min as usize, params.max as usize);
     let mut all: Vec<Feature> = Vec::new();
     let mut u = Vec::new();
-    for row in rows {
+    for row in rows.iter() {
         if all.len() < min {
             all.push(Feature::new(row));
             continue;

@@ -186,17 +186,6 @@ mod tests {
     }
 
     #[test]
-    fn a_weight_is_so_many_points() {
-        let few = points(&[[0.0, 1.0], [2.0, 0.0], [7.0, 7.0], [8.0, 7.0]]);
-        let many = points(&[[0.0, 1.0], [0.0, 1.0], [0.0, 1.0], [2.0, 0.0], [7.0, 7.0], [8.0, 7.0], [8.0, 7.0]]);
-        let start = points(&[[0.0, 0.0], [5.0, 5.0]]);
-        let weighted = weighted_lloyd(&few, &[3.0, 1.0, 1.0, 2.0], &start, 100);
-        let plain = weighted_lloyd(&many, &[1.0; 7], &start, 100);
-        assert!(weighted.centres.frobenius_distance(&plain.centres).unwrap() < 1e-14);
-        assert!((weighted.objective - plain.objective).abs() < 1e-14);
-    }
-
-    #[test]
     fn empty_clusters_stay_and_ties_go_to_the_lowest_index() {
         let fit =
             weighted_lloyd(&points(&[[0.0, 0.0], [2.0, 0.0]]), &[1.0, 1.0], &points(&[[1.0, 1.0], [1.0, -1.0]]), 9);

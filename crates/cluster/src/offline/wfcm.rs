@@ -134,17 +134,6 @@ mod tests {
     }
 
     #[test]
-    fn a_weight_is_so_many_points() {
-        let few = points(&[[0.0, 1.0], [2.0, 0.0], [7.0, 7.0], [8.0, 7.0]]);
-        let many = points(&[[0.0, 1.0], [0.0, 1.0], [0.0, 1.0], [2.0, 0.0], [7.0, 7.0], [8.0, 7.0], [8.0, 7.0]]);
-        let start = points(&[[0.0, 0.0], [5.0, 5.0]]);
-        let weighted = wfcm(&few, &[3.0, 1.0, 1.0, 2.0], &start, 2.0, 1e-12, 1000);
-        let plain = wfcm(&many, &[1.0; 7], &start, 2.0, 1e-12, 1000);
-        assert!(weighted.centres.frobenius_distance(&plain.centres).unwrap() < 1e-10);
-        assert!((weighted.objective - plain.objective).abs() < 1e-10);
-    }
-
-    #[test]
     fn odd_input_gives_no_nan() {
         let same = points(&[[1.0, 2.0]; 3]);
         let mut stream = Stream::new(1, b"veilsum test stream     ");

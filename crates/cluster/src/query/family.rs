@@ -34,14 +34,12 @@ pub(crate) trait Family {
     /// `clip`; times `clip`², Σ_k w_k ≤ 1. No row is farther than 2R from a centre in the box. Σ_k u_k^m d_k² is smallest in the
     /// memberships of fuzzy c-means, so at most its value in equal ones, K^(−m) Σ_k d_k² ≤ K^(1−m)·4R². This holds for *any*
     /// centres in the box. ∎
-    fn sensitivity(&self, domain: &Domain) -> Option<Vec<f64>> {
-        let _ = domain;
+    fn sensitivity(&self, _: &Domain) -> Option<Vec<f64>> {
         None
     }
 
     /// The validity indices that its totals give.
-    fn verdict(&self, geometry: Geometry<'_>, values: &[f64], rows: Option<u64>) -> Result<Verdict, Error> {
-        let _ = (geometry, values, rows);
+    fn verdict(&self, _: Geometry<'_>, _: &[f64], _: Option<u64>) -> Result<Verdict, Error> {
         Err(Error::implausible("the question is none that indices are computed from"))
     }
 }

@@ -20,7 +20,7 @@ pub(crate) fn basic(
     let (distances, rest) = values.split_at(centres.k());
     let (memberships, objective) = rest.split_at(centres.k());
     let shape = Shape::new(centres, geometry)?;
-    refuse(shape.q == 2.0, || without_coordinates())?;
+    refuse(shape.q == 2.0, without_coordinates)?;
     shape.basic([distances, distances, memberships], objective[0], rows)
 }
 
@@ -141,20 +141,10 @@ struct Full<'a> {
 impl<'a> Full<'a> {
     fn new(values: &'a [f64], k: usize) -> Self {
         let block = |i: usize| &values[i * k..(i + 1) * k];
+        let [rows, squares, own, distances, memberships, powers, objectives] = std::array::from_fn(block);
         let (scalars, vectors) = values[7 * k..].split_at(SCALARS);
         let (vectors, deviations) = vectors.split_at(vectors.len() / 2);
-        Self {
-            rows: block(0),
-            squares: block(1),
-            own: block(2),
-            distances: block(3),
-            memberships: block(4),
-            powers: block(5),
-            objectives: block(6),
-            scalars,
-            vectors,
-            deviations,
-        }
+        Self { rows, squares, own, distances, memberships, powers, objectives, scalars, vectors, deviations }
     }
 
     fn verdict(&self, shape: &Shape<'_>, rows: Option<u64>) -> Result<Verdict, Error> {

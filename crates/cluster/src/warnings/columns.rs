@@ -269,10 +269,7 @@ fn one_column<'a>(
                 // An indicator is not standardised.
                 false => "give the categories a smaller weight (category_weight)",
             };
-            let made = match noisy {
-                true => "About half or more".to_owned(),
-                false => format!("{:.1} %", 100.0 * part),
-            };
+            let made = if noisy { "About half or more".to_owned() } else { format!("{:.1} %", 100.0 * part) };
             let text = format!(
                 "{made} of the squared differences between clusters are of {name:?} alone: this column made the clusters, and the \
                  other {} hardly count. If that is not what you want, {less}, or leave it out",

@@ -41,11 +41,8 @@ pub fn under_noise(
              A smaller m keeps centres apart, a smaller K asks for fewer",
             gap / spread
         );
-        found.push(Warning::new(
-            "centres-collapsed",
-            text,
-            [("gap_over_spread", gap / spread), ("threshold", TOGETHER)],
-        ));
+        let numbers = [("gap_over_spread", gap / spread), ("threshold", TOGETHER)];
+        found.push(Warning::new("centres-collapsed", text, numbers));
     }
     let all: Vec<f64> = errors.iter().flatten().copied().collect();
     let own = (all.iter().map(|error| error * error).sum::<f64>() / all.len().max(1) as f64).sqrt();
@@ -56,11 +53,8 @@ pub fn under_noise(
             100.0 * own,
             100.0 * forecast
         );
-        found.push(Warning::new(
-            "noise-above-forecast",
-            text,
-            [("error", own), ("forecast", forecast), ("threshold", ABOVE)],
-        ));
+        let numbers = [("error", own), ("forecast", forecast), ("threshold", ABOVE)];
+        found.push(Warning::new("noise-above-forecast", text, numbers));
     }
     let sizes = || clusters.sizes.iter().map(|size| size.map(|size| size as f64)).collect();
     let holds = if hard { sizes() } else { clusters.mass.clone() };

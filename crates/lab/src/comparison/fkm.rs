@@ -69,7 +69,7 @@ pub fn client_step(rows: &Rows, centres: &Centres, min_rows: u64, steps: u32) ->
     for step in 0..steps.max(1) {
         let mut groups =
             LocalMeans { means: vec![vec![0.0; rows.columns()]; centres.len()], sizes: vec![0.0; centres.len()] };
-        for row in rows {
+        for row in rows.iter() {
             let (own, _) = distance::nearest(row, centres.iter().map(Vec::as_slice));
             groups.sizes[own] += 1.0;
             groups.means[own].iter_mut().zip(row).for_each(|(sum, x)| *sum += x);

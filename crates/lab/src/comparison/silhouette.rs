@@ -31,7 +31,7 @@ pub fn silhouette(rows: &Rows, centres: &Centres) -> Result<f64, Error> {
 pub fn simplified(rows: &Rows, centres: &Centres) -> Result<f64, Error> {
     labels(rows, centres)?;
     let mut sum = 0.0;
-    for row in rows {
+    for row in rows.iter() {
         let mut apart: Vec<f64> = centres.rows().map(|centre| distance::euclidean(row, centre)).collect();
         apart.sort_by(f64::total_cmp);
         sum += width(apart[0], apart.get(1).copied().unwrap_or(f64::INFINITY));

@@ -38,10 +38,7 @@ pub(super) fn masked_if_enough(
     domain: &Domain,
     sites: &[Prepared],
 ) -> Result<Outcome, ExperimentError> {
-    match sites.len() {
-        ..FEWEST_SITES => plain(recipe, domain, sites),
-        _ => masked(recipe, domain, sites, None),
-    }
+    if sites.len() < FEWEST_SITES { plain(recipe, domain, sites) } else { masked(recipe, domain, sites, None) }
 }
 
 /// Rows in the units of `domain`, packed.
@@ -102,18 +99,4 @@ pub(super) fn each<T: Sync, R: Send>(
     work: impl Fn(&T) -> Result<R, ExperimentError> + Sync,
 ) -> Result<Vec<R>, ExperimentError> {
     items.par_iter().map(&work).collect::<Vec<_>>().into_iter().collect()
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn results_keep_their_order_and_the_first_error_counts() {
-        let items: Vec<usize> = (0..50).collect();
-        assert_eq!(each(&items, |i| Ok(i * 2)).unwrap(), (0..50).map(|i| i * 2).collect::<Vec<_>>());
-        let failing = |i: &usize| if *i > 9 { Err(ExperimentError::Missing(i.to_string())) } else { Ok(*i) };
-        assert!(matches!(each(&items, failing), Err(ExperimentError::Missing(name)) if name == "10"));
-        assert!(each(&[] as &[usize], |_| Ok(0)).unwrap().is_empty());
-    }
 }

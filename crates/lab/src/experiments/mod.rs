@@ -36,26 +36,28 @@ pub struct Experiment {
     pub name: &'static str,
     /// What it reproduces.
     pub about: &'static str,
-    run: Run,
+    run: fn(&Settings) -> Result<Report, ExperimentError>,
 }
-
-type Run = fn(&Settings) -> Result<Report, ExperimentError>;
 
 /// All experiments, in the order in which they are run.
 pub const ALL: [Experiment; 8] = [
-    experiment("ffcm", "FFCM, cases 1 to 3 (Stallmann & Wilbik 2022, FFCM)", ffcm::run),
-    experiment("motivational", "five Gaussians (framework paper, Tables 1 and 2)", motivational::run),
-    experiment("g2", "the G2 sets (FFCM, case 4; framework paper, Tables 3 to 7)", g2::run),
-    experiment("bank", "bank marketing by job (framework paper, Figures 5 to 7)", bank::run),
-    experiment("federated-fcm", "Table 1 of Bárcena et al. 2021", federated_fcm::run),
-    experiment("ffcf", "Table 1 of FFCF (Urío-Larrea)", ffcf::run),
-    experiment("noisy-defaults", "default runs with noise against the best of 20 pooled starts", noisy_defaults::run),
-    experiment("fkm", "the grid of federated k-means (Garst & Reinders 2024)", fkm::run),
+    Experiment { name: "ffcm", about: "FFCM, cases 1 to 3 (Stallmann & Wilbik 2022, FFCM)", run: ffcm::run },
+    Experiment {
+        name: "motivational",
+        about: "five Gaussians (framework paper, Tables 1 and 2)",
+        run: motivational::run,
+    },
+    Experiment { name: "g2", about: "the G2 sets (FFCM, case 4; framework paper, Tables 3 to 7)", run: g2::run },
+    Experiment { name: "bank", about: "bank marketing by job (framework paper, Figures 5 to 7)", run: bank::run },
+    Experiment { name: "federated-fcm", about: "Table 1 of Bárcena et al. 2021", run: federated_fcm::run },
+    Experiment { name: "ffcf", about: "Table 1 of FFCF (Urío-Larrea)", run: ffcf::run },
+    Experiment {
+        name: "noisy-defaults",
+        about: "default runs with noise against the best of 20 pooled starts",
+        run: noisy_defaults::run,
+    },
+    Experiment { name: "fkm", about: "the grid of federated k-means (Garst & Reinders 2024)", run: fkm::run },
 ];
-
-const fn experiment(name: &'static str, about: &'static str, run: Run) -> Experiment {
-    Experiment { name, about, run }
-}
 
 impl Experiment {
     /// Runs it.

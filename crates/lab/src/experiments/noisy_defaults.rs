@@ -120,7 +120,7 @@ pub(super) fn run(settings: &Settings) -> Result<Report, ExperimentError> {
     report.note("objective of the centres over the pooled rows / that of the best of 20 pooled starts; median of the seeds, and the worst");
     let seeds: Vec<u64> = (1..=if settings.quick { 3 } else { 8 }).collect();
     let mut all = sets(settings)?;
-    let (domain, sites, _) = xclara_like(3_000, SITES, 1)?;
+    let (domain, sites) = xclara_like(3_000, SITES, 1)?;
     all.push(Set { name: "like xclara".into(), rows: Prepared::pooled(&sites)?.packed().to_rows(), domain, k: 3 });
     for set in all.iter().filter(|set| set.rows.len() >= FEWEST) {
         let whole = Prepared::new(&set.rows, &set.domain, OutOfBox::Refuse)?;

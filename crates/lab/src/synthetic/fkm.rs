@@ -99,12 +99,4 @@ mod tests {
         let (apart, some, shuffled) = (share_of_nearest(0.1), share_of_nearest(1.0), share_of_nearest(10.0));
         assert!(apart > 0.9 && some < apart && shuffled < some && shuffled < 0.45, "{apart} {some} {shuffled}");
     }
-
-    #[test]
-    fn an_observer_on_the_spot_sees_everything_and_beta_0_nothing() {
-        let positions = Rows::known(OBSERVERS.concat(), 2);
-        let mut stream = Stream::new(1, b"veilsum test stream     ");
-        assert_eq!(observed(&OBSERVERS[3], &positions, 1e-9, &mut stream), 3);
-        assert_eq!(observed(&OBSERVERS[2], &positions, 0.0, &mut stream), 2);
-    }
 }

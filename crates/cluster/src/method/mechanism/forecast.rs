@@ -147,7 +147,7 @@ fn played(recipe: &Recipe, domain: &Domain, excess: f64, most: usize) -> Result<
         Seeding::Uniform { seed } => Some(spread(domain, k, *seed)?),
         Seeding::Candidates(_) => None,
     };
-    let one = work_of(recipe, mechanism.rounds, k as u64, d as u64);
+    let one = work_of(recipe, recipe.algorithm.traits().rounds, k as u64, d as u64);
     if one > MOST_WORK {
         return Ok(Some(Forecast::NOTHING));
     }

@@ -29,7 +29,7 @@ use rayon::prelude::*;
 
 use super::super::recipe::{REFERENCE_ROWS, REFERENCES};
 use super::Run;
-use crate::method::{Choice, Clusters, Pick, Recipe, Scale, SeedPoints, Seeding, Validity, mechanism};
+use crate::method::{Choice, Clusters, Pick, Recipe, Scale, SeedPoints, Validity, mechanism};
 use crate::offline::kmeans::drawn;
 use crate::random::Stream;
 use crate::{Domain, Error, OutOfBox, Prepared, Rows, Transform, pooled};
@@ -77,7 +77,7 @@ impl Run {
             choice: Choice { by: Pick::FuzzyDaviesBouldin, elbow: false },
             ..self.recipe.clone()
         };
-        let (public, transform, seed) = (&self.public, self.transform.as_ref(), seed_of(&recipe)?);
+        let (public, transform, seed) = (&self.public, self.transform.as_ref(), recipe.seeding.seed());
         let up = (n as f64 / n.clamp(1, REFERENCE_ROWS) as f64).ln();
         let one = |reference: u64| {
             let rows = without_clusters(public, transform, seed.wrapping_add(reference), n.min(REFERENCE_ROWS))?;
@@ -107,7 +107,7 @@ impl Run {
     fn noisy_references(&self, n: u64, clusters: Clusters) -> Result<Vec<Vec<Option<f64>>>, Error> {
         let recipe = Recipe { clusters, ..self.recipe.clone() };
         let rows = n.clamp(NOISY_ROWS / 10, NOISY_ROWS);
-        let seed = seed_of(&recipe)?;
+        let seed = recipe.seeding.seed();
         let (domain, excess) = (&self.domain, self.excess);
         let shape = Lying::of(self.candidates.as_ref(), domain, &self.public);
         let one = |reference: u64| {
@@ -199,14 +199,6 @@ impl Lying {
             }
         }
         values
-    }
-}
-
-fn seed_of(recipe: &Recipe) -> Result<u64, Error> {
-    match &recipe.seeding {
-        Seeding::Uniform { seed } => Ok(*seed),
-        Seeding::Given { .. } => Err(Error::parameter("the gap needs a plan with a seed")),
-        Seeding::Candidates(params) => Ok(params.seed),
     }
 }
 

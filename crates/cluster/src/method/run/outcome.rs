@@ -7,7 +7,7 @@ use crate::algorithm::{Algorithm, CLEAR_SHARE, confined};
 use crate::method::{ClusterSizes, CurvePoint, Fit, Outcome, Stability};
 use crate::profile::Profile;
 use crate::validity::Verdict;
-use crate::{Centres, Error, distance, metrics};
+use crate::{Centres, Error, distance, metrics, refuse};
 
 /// Restarts agree whose centres are all within this part of the least distance between two centres.
 const AGREE: f64 = 0.1;
@@ -79,9 +79,8 @@ impl Run {
 
     pub(super) fn outcome(&self) -> Result<Outcome, Error> {
         let member = self.chosen();
-        if member.verdict.is_none() && self.recipe.algorithm.traits().describes.is_none() {
-            return Err(Error::implausible("a run has not been judged"));
-        }
+        let open = member.verdict.is_none() && self.recipe.algorithm.traits().describes.is_none();
+        refuse(open, || Error::implausible("a run has not been judged"))?;
         self.outcome_of(member)
     }
 
