@@ -12,7 +12,8 @@ use veilsum_proto::{
     suite::Hash,
 };
 pub use veilsum_testkit::{
-    hub::{Answer, Deck, Hub},
+    federation::Answer,
+    hub::{Deck, Hub},
     wire::Parts as Sent,
 };
 use veilsum_testkit::{

@@ -330,19 +330,10 @@ mod tests {
     }
 
     fn entry(index: u64, previous: Hash) -> Entry {
-        Entry {
-            index,
-            previous,
-            signer: Identity::from_seed(&[1; 32]).public(),
-            event: Event::Frame(Frame {
-                talk: talk(),
-                round: Some(Place { deck: 0, slot: index as u16, cohort: Hash([5; 32]) }),
-                discloses: Disclosure::MaskedWords,
-                bytes: 300,
-                digest: Hash([9; 32]),
-                data: "ward 7".into(),
-            }),
-        }
+        let round = Some(Place { deck: 0, slot: index as u16, cohort: Hash([5; 32]) });
+        let (talk, discloses, digest) = (talk(), Disclosure::MaskedWords, Hash([9; 32]));
+        let event = Event::Frame(Frame { talk, round, discloses, bytes: 300, digest, data: "ward 7".into() });
+        Entry { index, previous, signer: Identity::from_seed(&[1; 32]).public(), event }
     }
 
     /// That an answer is charged.

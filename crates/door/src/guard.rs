@@ -322,13 +322,9 @@ mod tests {
             let rows: Vec<f64> = (0..dice.next_u32() % 20).map(|_| unit(&mut dice) - 0.5).collect();
             let one = unit(&mut dice) - 0.5;
             let [without, with, alone] = [rows.clone(), [rows.clone(), vec![one]].concat(), vec![one]].map(|rows| {
-                sum_of(
-                    Rows { groups: &groups(&rows), len: rows.len(), columns: 1 },
-                    None,
-                    &[DISTANCES],
-                    &[0.4; 5],
-                    &wrong,
-                )
+                let groups = groups(&rows);
+                let rows = Rows { groups: &groups, len: rows.len(), columns: 1 };
+                sum_of(rows, None, &[DISTANCES], &[0.4; 5], &wrong)
             });
             let moved: Vec<i64> = with.iter().zip(&without).map(|(a, b)| a - b).collect();
             assert_eq!(moved, alone, "kind {kind}: another row moved");

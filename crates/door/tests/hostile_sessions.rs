@@ -4,29 +4,19 @@
 //! [LED-5], [LED-7], [MSK-4], [RND-7]. `VEILSUM_SESSIONS=100000` plays so many.
 
 use std::{
-    collections::{BTreeMap, BTreeSet},
     fs,
     path::{Path, PathBuf},
 };
 
-use chacha20::{
-    ChaCha20Rng,
-    rand_core::{Rng, SeedableRng},
-};
 use veilsum_door::{
     Bound, Cost, Data, Event as Entered, Gives, Ledger, Offer, Place, PlanFacts, Policy, Talk, Unit, Verdict,
     guard::Source, ledger, name_of,
 };
 use veilsum_proto::{
-    journal::Record,
-    message::Disclosure,
     plan::Sites,
-    policy::Asked,
-    site::{Event, Input, Output, Site},
-    standing::set_of_sites,
-    suite::{self, Hash},
+    site::{Event, Input, Output},
 };
-use veilsum_testkit::{hub::*, wire::*};
+use veilsum_testkit::{prelude::*, seeds::number};
 
 const SITES: usize = 4;
 const SLOTS: u16 = 16;
@@ -190,12 +180,8 @@ impl Process<'_> {
         let input = match said {
             Ok(granted) => {
                 // A plan with noise gives no words away that somebody else made.
-                let on_disk = || {
-                    ledger::look(&self.folder, &self.run.hub.kit.site(0).identity.public())
-                        .expect("its account")
-                        .spent()
-                        .nano_rho
-                };
+                let key = self.run.hub.kit.site(0).identity.public();
+                let on_disk = || ledger::look(&self.folder, &key).expect("its account").spent().nano_rho;
                 let charged = self.ledger.as_ref().expect("an open ledger").account().spent().nano_rho;
                 let mut none = || {
                     assert_eq!(on_disk(), charged, "a row is visited before its charge is written");
@@ -356,8 +342,7 @@ fn plays(process: &mut Process<'_>) -> usize {
 
 #[test]
 fn hostile_sessions_with_deaths_at_every_write() {
-    let number = |name: &str, or: u64| std::env::var(name).ok().and_then(|text| text.parse().ok()).unwrap_or(or);
-    let (sessions, first) = (number("VEILSUM_SESSIONS", 100), number("VEILSUM_SEED", 0));
+    let (sessions, first) = (number("VEILSUM_SESSIONS").unwrap_or(100), number("VEILSUM_SEED").unwrap_or(0));
     let mut runs = [Run::new(501), Run::new(502)];
     let folder = std::env::temp_dir().join(format!("veilsum-sessions-{}", std::process::id()));
     let (mut answers, mut deaths) = (0, 0);

@@ -1,28 +1,13 @@
 //! [LED-11]: a site whose machine was set back, ledger and all else together, is named by every other member, and nobody else is,
 //! in whatever order decks are made.
 
-use std::{
-    collections::{BTreeMap, BTreeSet},
-    sync::Arc,
-};
-
-use chacha20::{
-    ChaCha20Rng,
-    rand_core::{Rng, SeedableRng},
-};
 use veilsum_door::{Met, Talk};
 use veilsum_proto::{
-    Error, Rule,
     aggregator::Event as HubEvent,
-    codec,
-    message::{Kind, session},
-    plan::Terms,
-    roster::{PartyId, Roster},
-    site::{Event, Input, Output, Site},
-    standing::{Answered, Standing, set_of_sites},
-    suite::{self, Hash},
+    roster::Roster,
+    site::{Event, Input, Output},
 };
-use veilsum_testkit::{federation::*, hub::certified, wire::*};
+use veilsum_testkit::{prelude::*, seeds};
 
 /// A run under the plan of this number, with what the sites of an earlier one hold.
 fn run(plan: u64, before: Option<&World>) -> World {
@@ -87,11 +72,8 @@ fn led_11_as_many_answers_with_another_last_one() {
     w.has_book(2, Book { answered, ..second.books[2].clone() });
     assert!(w.ask(b"question", WORDS).is_err());
     assert!((0..4).filter(|site| *site != 2).all(|site| w.site_errors.iter().any(|(by, _)| *by == site)));
-    assert!(
-        w.site_errors
-            .iter()
-            .all(|(_, e)| e.to_string().contains("site-2") && e.to_string().contains("another last one"))
-    );
+    let said = |(_, e): &(u16, Error)| e.to_string();
+    assert!(w.site_errors.iter().map(said).all(|e| e.contains("site-2") && e.contains("another last one")));
 }
 
 const SITES: u16 = 4;
@@ -429,7 +411,7 @@ impl Hub {
 /// decks ahead, keys of processes that have ended: no honest member is refused. One that was set back is, and nobody else.
 #[test]
 fn led_11_no_order_of_decks_accuses_an_honest_member() {
-    let seeds = std::env::var("VEILSUM_SEEDS").ok().and_then(|n| n.parse().ok()).unwrap_or(40);
+    let seeds = seeds::number("VEILSUM_SEEDS").unwrap_or(40);
     let (mut decks, mut totals, mut refused, mut set_back) = (0, 0, 0, 0);
     for seed in 0..seeds {
         let mut world = Interleaved::new(seed);

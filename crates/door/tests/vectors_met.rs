@@ -2,11 +2,7 @@
 
 use serde_json::{Value, json};
 use veilsum_door::{Met, Talk};
-use veilsum_proto::{
-    identity::PublicKey,
-    standing::{Member, Standing},
-};
-use veilsum_testkit::vectors::*;
+use veilsum_testkit::{prelude::*, vectors::*};
 
 fn talk(v: &Value) -> Talk {
     Talk { plan: hash(&v["plan"]), session: hash(&v["session"]), run: hash(&v["run"]) }

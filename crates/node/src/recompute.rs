@@ -79,7 +79,7 @@ fn follow(federation: &Federation, said: &[Said]) -> Result<(Replay, u32), Failu
                 .into())
         };
         if kind_of(&said.frame) == Some(Kind::Ask) {
-            let question = documents.asked(&said.directory, &said.frame).map_err(unsound)?;
+            let question = documents.asked(&said.directory, &said.frame).map_err(unsound)?.ask;
             if let Some((context, name)) = &last
                 && (question.previous_context != *context || question.previous_total != *name)
             {

@@ -64,11 +64,8 @@ impl Writer for &mut Same<'_> {
 /// `Error::Malformed` with `what` where the bytes are too long, cut short, followed by others, or not canonical.
 pub fn decode<T: Serialize + DeserializeOwned>(what: &'static str, bytes: &[u8], limit: usize) -> Result<T, Error> {
     if bytes.len() > limit {
-        return Err(Error::malformed(
-            what,
-            format!("{} bytes where at most {limit} are allowed", bytes.len()),
-            Rule::Enc2,
-        ));
+        let why = format!("{} bytes where at most {limit} are allowed", bytes.len());
+        return Err(Error::malformed(what, why, Rule::Enc2));
     }
     let (value, used): (T, usize) = bincode::serde::decode_from_slice(bytes, config())
         .map_err(|_| Error::malformed(what, "the bytes end early or hold a value that is not allowed", Rule::Enc1))?;
@@ -93,24 +90,29 @@ pub(crate) fn arrays<'a>(what: &'static str, bytes: &'a [u8], limit: usize) -> R
     match list {
         Some((length, (arrays, []))) if length == arrays.len() as u64 => Ok(arrays),
         // In the words of the general decoder.
-        _ => Err(match decode::<list::Arrays>(what, bytes, limit) {
-            Err(error) => error,
-            Ok(_) => Error::malformed(what, "the bytes end early or hold a value that is not allowed", Rule::Enc1),
-        }),
+        _ => Err(decode::<list::Arrays>(what, bytes, limit).err().unwrap_or_else(|| {
+            Error::malformed(what, "the bytes end early or hold a value that is not allowed", Rule::Enc1)
+        })),
     }
 }
 
 /// Arrays whose length is a multiple of 16, as their bytes one after the other: what serde's arrays of bytes are encoded as, too,
 /// but sixteen bytes in one step. In a form for people they are hexadecimal digits. For `#[serde(with = "...")]`.
 pub(crate) mod fixed {
+    use std::borrow::Borrow;
+
     use serde::{Deserialize, Deserializer, Serializer, de, ser::SerializeTuple};
 
     use super::{from_hex, to_hex};
 
     const STEP: usize = 16;
 
-    pub(crate) fn serialize<const N: usize, S: Serializer>(bytes: &[u8; N], to: S) -> Result<S::Ok, S::Error> {
+    pub(crate) fn serialize<const N: usize, B: Borrow<[u8; N]>, S: Serializer>(
+        bytes: &B,
+        to: S,
+    ) -> Result<S::Ok, S::Error> {
         const { assert!(N.is_multiple_of(STEP)) };
+        let bytes = bytes.borrow();
         if to.is_human_readable() {
             return to.serialize_str(&to_hex(bytes));
         }
@@ -120,37 +122,34 @@ pub(crate) mod fixed {
         tuple.end()
     }
 
-    pub(crate) fn deserialize<'de, const N: usize, D: Deserializer<'de>>(from: D) -> Result<[u8; N], D::Error> {
-        let mut out = [0; N];
-        fill(&mut out, from)?;
-        Ok(out)
-    }
-
-    pub(crate) fn fill<'de, const N: usize, D: Deserializer<'de>>(out: &mut [u8; N], from: D) -> Result<(), D::Error> {
-        struct Steps<'a, const N: usize>(&'a mut [u8; N]);
-        impl<'de, const N: usize> de::Visitor<'de> for Steps<'_, N> {
-            type Value = ();
+    pub(crate) fn deserialize<'de, const N: usize, B: From<[u8; N]>, D: Deserializer<'de>>(
+        from: D,
+    ) -> Result<B, D::Error> {
+        struct Steps<const N: usize>;
+        impl<'de, const N: usize> de::Visitor<'de> for Steps<N> {
+            type Value = [u8; N];
 
             fn expecting(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
                 write!(f, "{N} bytes")
             }
 
-            fn visit_seq<A: de::SeqAccess<'de>>(self, mut seq: A) -> Result<(), A::Error> {
-                let (steps, _) = self.0.as_chunks_mut::<STEP>();
+            fn visit_seq<A: de::SeqAccess<'de>>(self, mut seq: A) -> Result<[u8; N], A::Error> {
+                let mut out = [0; N];
+                let (steps, _) = out.as_chunks_mut::<STEP>();
                 for (i, step) in steps.iter_mut().enumerate() {
                     let next =
                         seq.next_element::<u128>()?.ok_or_else(|| de::Error::invalid_length(STEP * i, &"more"))?;
                     *step = next.to_le_bytes();
                 }
-                Ok(())
+                Ok(out)
             }
         }
         if from.is_human_readable() {
             let bytes = from_hex(&String::deserialize(from)?).and_then(|bytes| bytes.try_into().ok());
-            *out = bytes.ok_or_else(|| de::Error::custom(format!("these are not {} hexadecimal digits", 2 * N)))?;
-            return Ok(());
+            let bytes = bytes.ok_or_else(|| de::Error::custom(format!("these are not {} hexadecimal digits", 2 * N)));
+            return bytes.map(<[u8; N]>::into);
         }
-        from.deserialize_tuple(N / STEP, Steps(out))
+        from.deserialize_tuple(N / STEP, Steps).map(<[u8; N]>::into)
     }
 }
 
@@ -190,7 +189,7 @@ pub(crate) mod list {
 
 /// Bytes of any length, as serde's lists of bytes are encoded, but in one step.
 pub(crate) mod bytes {
-    use serde::{Deserializer, Serializer, de};
+    use serde::{Deserialize, Deserializer, Serializer, de};
 
     pub(crate) fn serialize<S: Serializer>(bytes: &[u8], to: S) -> Result<S::Ok, S::Error> {
         to.serialize_bytes(bytes)
@@ -210,12 +209,8 @@ pub(crate) mod bytes {
             }
 
             /// As forms for people have it.
-            fn visit_seq<A: de::SeqAccess<'de>>(self, mut seq: A) -> Result<Vec<u8>, A::Error> {
-                let mut bytes = Vec::new();
-                while let Some(byte) = seq.next_element()? {
-                    bytes.push(byte);
-                }
-                Ok(bytes)
+            fn visit_seq<A: de::SeqAccess<'de>>(self, seq: A) -> Result<Vec<u8>, A::Error> {
+                Vec::deserialize(de::value::SeqAccessDeserializer::new(seq))
             }
         }
         from.deserialize_byte_buf(Bytes)

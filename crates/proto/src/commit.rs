@@ -94,79 +94,37 @@ fn generators(count: usize) -> Arc<Generators> {
     longer
 }
 
-/// The sum of scalars times generators, and what `others` do to it. None where one of the commitments is not a point.
-fn combination(scalars: &[Scalar], others: Others<'_>) -> Option<RistrettoPoint> {
+/// The sum of scalars times generators and of commitments as often as their weights say. None where a commitment is not a point.
+fn combination(scalars: &[Scalar], weighted: &[(Scalar, &Commitment)]) -> Option<RistrettoPoint> {
     let generators = generators(scalars.len());
-    let parts = spread::parts(scalars.len().max(others.len()), LEAST_PART);
+    let parts = spread::parts(scalars.len().max(weighted.len()), LEAST_PART);
     let one = generators.points.len().max(1);
     let (parts, fixed) = match parts {
         1 => (1, one),
         parts => (parts.max(scalars.len().div_ceil(generators.part)), generators.part),
     };
-    let (tables, each) = (generators.tables(fixed), others.len().div_ceil(parts));
+    let (tables, each) = (generators.tables(fixed), weighted.len().div_ceil(parts));
     let part = |at: &usize| {
         let range = |length: usize, each: usize| (at * each).min(length)..((at + 1) * each).min(length);
         let fixed = range(scalars.len(), fixed);
         let (points, scalars) = (&generators.points[fixed.clone()], &scalars[fixed]);
-        others.part(range(others.len(), each)).with(points, scalars, tables.get(*at))
-    };
-    let all: Vec<usize> = (0..parts).collect();
-    spread::map(&all, 1, part).into_iter().sum()
-}
-
-/// Commitments beside multiples of generators.
-#[derive(Clone, Copy)]
-enum Others<'a> {
-    /// They are taken off.
-    Less(&'a [&'a Commitment]),
-    /// They are added as often as their weights say.
-    Weighted(&'a [(Scalar, &'a Commitment)]),
-}
-
-impl<'a> Others<'a> {
-    fn len(&self) -> usize {
-        match self {
-            Others::Less(list) => list.len(),
-            Others::Weighted(list) => list.len(),
-        }
-    }
-
-    fn part(self, range: std::ops::Range<usize>) -> Others<'a> {
-        match self {
-            Others::Less(list) => Others::Less(&list[range]),
-            Others::Weighted(list) => Others::Weighted(&list[range]),
-        }
-    }
-
-    /// The scalars times the points, and these.
-    fn with(
-        self,
-        points: &[RistrettoPoint],
-        scalars: &[Scalar],
-        tables: Option<&VartimeRistrettoPrecomputation>,
-    ) -> Option<RistrettoPoint> {
-        let decoded = |c: &Commitment| CompressedRistretto(*c).decompress();
-        let (weighted, less) = match self {
-            Others::Less(list) => {
-                let start = RistrettoPoint::identity();
-                (&[][..], list.iter().try_fold(start, |sum, c| decoded(c).map(|point| sum + point))?)
-            }
-            Others::Weighted(list) => (list, RistrettoPoint::identity()),
-        };
-        if scalars.is_empty() && weighted.is_empty() {
-            return Some(-less);
-        }
+        let weighted = &weighted[range(weighted.len(), each)];
         let weights = weighted.iter().map(|(weight, _)| *weight);
-        let weighted = weighted.iter().map(|(_, c)| decoded(c));
-        let product = match tables {
+        let weighted = weighted.iter().map(|(_, commitment)| decoded(commitment));
+        match tables.get(*at) {
             Some(tables) => tables.optional_mixed_multiscalar_mul(scalars, weights, weighted),
             None => RistrettoPoint::optional_multiscalar_mul(
                 scalars.iter().copied().chain(weights),
                 points.iter().copied().map(Some).chain(weighted),
             ),
-        };
-        product.map(|product| product - less)
-    }
+        }
+    };
+    let all: Vec<usize> = (0..parts).collect();
+    spread::map(&all, 1, part).into_iter().sum()
+}
+
+fn decoded(commitment: &Commitment) -> Option<RistrettoPoint> {
+    CompressedRistretto(*commitment).decompress()
 }
 
 /// Words as scalars, three in each; every word is below 2^80.
@@ -184,7 +142,7 @@ fn packed(words: impl ExactSizeIterator<Item = u128>) -> Vec<Scalar> {
 
 /// The commitment to a vector of sums, each below 2^80.
 fn point(words: impl ExactSizeIterator<Item = u128>) -> RistrettoPoint {
-    combination(&packed(words), Others::Less(&[])).unwrap_or_default()
+    combination(&packed(words), &[]).unwrap_or_default()
 }
 
 /// [OPN-1]: the commitment to one masked vector.
@@ -224,10 +182,9 @@ impl Sums {
 /// [OPN-4]: whether these are the sums, low 64 bits and how often they overflowed, of exactly what was committed to.
 pub(crate) fn are_sums_of<'a>(low: &[u64], high: &[u16], commitments: impl Iterator<Item = &'a Commitment>) -> bool {
     let wide = |(low, high): (&u64, &u16)| u128::from(*high) << 64 | u128::from(*low);
-    // Not the commitments less the sums: a negated scalar is longer, and costs a fifth more.
-    let scalars = packed(low.iter().zip(high).map(wide));
     let commitments: Vec<&Commitment> = commitments.collect();
-    combination(&scalars, Others::Less(&commitments)) == Some(RistrettoPoint::identity())
+    let sum: Option<RistrettoPoint> = spread::map(&commitments, LEAST_PART, |c| decoded(c)).into_iter().sum();
+    sum == Some(point(low.iter().zip(high).map(wide)))
 }
 
 /// A combination of vectors with weights that nobody who made a commitment could foresee ([INP-4]).
@@ -247,20 +204,19 @@ impl Weighted {
     }
 
     pub(crate) fn add(&mut self, words: &[u64], weight: u128) {
-        for (sum, word) in self.0.iter_mut().zip(words) {
-            let mut carry = false;
-            for (limb, more) in sum.iter_mut().zip(weighted(*word, weight)) {
-                (*limb, carry) = carrying(u64::overflowing_add, *limb, more, carry);
-            }
-        }
+        self.each(words, weight, u64::carrying_add);
     }
 
     /// Subtracts what [`Weighted::add`] added.
     pub(crate) fn remove(&mut self, words: &[u64], weight: u128) {
+        self.each(words, weight, u64::borrowing_sub);
+    }
+
+    fn each(&mut self, words: &[u64], weight: u128, step: impl Fn(u64, u64, bool) -> (u64, bool)) {
         for (sum, word) in self.0.iter_mut().zip(words) {
             let mut carry = false;
-            for (limb, less) in sum.iter_mut().zip(weighted(*word, weight)) {
-                (*limb, carry) = carrying(u64::overflowing_sub, *limb, less, carry);
+            for (limb, by) in sum.iter_mut().zip(weighted(*word, weight)) {
+                (*limb, carry) = step(*limb, by, carry);
             }
         }
     }
@@ -270,7 +226,7 @@ impl Weighted {
         // The generators' side is negated: weights stay short, and short ones cost half.
         let scalars: Vec<Scalar> = self.0.chunks(WORDS_PER_SCALAR).map(|words| -spaced(words)).collect();
         let commitments: Vec<_> = commitments.map(|(weight, c)| (Scalar::from(weight), c)).collect();
-        combination(&scalars, Others::Weighted(&commitments)) == Some(RistrettoPoint::identity())
+        combination(&scalars, &commitments) == Some(RistrettoPoint::identity())
     }
 }
 
@@ -278,12 +234,6 @@ fn weighted(word: u64, weight: u128) -> [u64; 4] {
     let low = u128::from(word) * u128::from(weight as u64);
     let high = u128::from(word) * (weight >> 64) + (low >> 64);
     [low as u64, high as u64, (high >> 64) as u64, 0]
-}
-
-fn carrying(step: impl Fn(u64, u64) -> (u64, bool), limb: u64, by: u64, carry: bool) -> (u64, bool) {
-    let (first, over) = step(limb, by);
-    let (second, again) = step(first, u64::from(carry));
-    (second, over | again)
 }
 
 /// The scalar of words that are 80 bits apart, each below 2^208: they overlap, so the sum is reduced.
@@ -329,11 +279,8 @@ mod tests {
             }
             let mut sums = Sums::new(7);
             vectors.iter().for_each(|v| sums.add(v));
-            assert_eq!(
-                are_sums_of(&sums.low, &sums.high, wrong.iter()),
-                shifts.len() > 1,
-                "the plain sum sees only what is left over"
-            );
+            let plain = are_sums_of(&sums.low, &sums.high, wrong.iter());
+            assert_eq!(plain, shifts.len() > 1, "the plain sum sees only what is left over");
             assert!(!check(&weighted, &wrong, 0), "{shifts:?}");
         }
         weighted.remove(&vectors[0], weights[0]);
@@ -369,7 +316,7 @@ mod tests {
                 sum += plain(&vector(i), weight);
             }
             let scalars: Vec<Scalar> = weighted.0.chunks(WORDS_PER_SCALAR).map(spaced).collect();
-            assert_eq!(combination(&scalars, Others::Less(&[])), Some(sum), "{words} words");
+            assert_eq!(combination(&scalars, &[]), Some(sum), "{words} words");
             let right: Vec<Commitment> = (0..5).map(|i| commit(&vector(i))).collect();
             assert!(weighted.is_of(weights.into_iter().zip(&right)));
             weights.iter().zip(0..).for_each(|(weight, i)| weighted.remove(&vector(i), *weight));

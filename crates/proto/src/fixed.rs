@@ -83,11 +83,8 @@ pub fn coarser(steps: i64, bits: u32) -> i64 {
 pub fn words(layout: &[Block]) -> Result<usize, Error> {
     let n: u64 = layout.iter().map(|b| u64::from(b.len)).sum();
     if n == 0 || n > MAX_WORDS as u64 {
-        return Err(Error::invalid(
-            "plan",
-            format!("a vector of {n} words, 1 to {MAX_WORDS} are possible"),
-            Rule::Fix3,
-        ));
+        let why = format!("a vector of {n} words, 1 to {MAX_WORDS} are possible");
+        return Err(Error::invalid("plan", why, Rule::Fix3));
     }
     Ok(n as usize)
 }

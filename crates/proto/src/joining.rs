@@ -26,9 +26,9 @@ const CODES: u128 = 1_000_000_000_000;
 #[serde(rename_all = "kebab-case")]
 pub enum Role {
     /// A data owner.
-    Site,
+    Site = 0,
     /// Who counts rows.
-    Intermediary,
+    Intermediary = 1,
 }
 
 impl Role {
@@ -82,7 +82,7 @@ impl Invitation {
     /// Its bytes with their checksum ([JOI-2]).
     pub fn to_bytes(&self) -> Vec<u8> {
         let mut out = [&self.coordinator.0[..], &self.token.0, &self.expires.to_le_bytes()].concat();
-        out.push(u8::from(self.role == Role::Intermediary));
+        out.push(self.role as u8);
         for text in [&self.federation, &self.party] {
             out.push(text.len() as u8);
             out.extend_from_slice(text.as_bytes());
@@ -96,42 +96,47 @@ impl Invitation {
     /// # Errors
     /// A sentence that says what is wrong.
     pub fn from_bytes(bytes: &[u8]) -> Result<Invitation, String> {
-        let damaged = || "the invitation is damaged: its checksum does not fit what it says".to_owned();
-        let (all, sum) = bytes.split_last_chunk::<CHECKSUM>().ok_or_else(damaged)?;
-        if checksum(all) != *sum {
-            return Err(damaged());
-        }
-        let odd = || "the invitation says something that no coordinator writes".to_owned();
-        let (key, rest) = all.split_first_chunk::<32>().ok_or_else(odd)?;
-        let (token, rest) = rest.split_first_chunk::<TOKEN>().ok_or_else(odd)?;
-        let (expires, rest) = rest.split_first_chunk::<8>().ok_or_else(odd)?;
-        let (role, rest) = rest.split_first().ok_or_else(odd)?;
+        let all = without_checksum(bytes)
+            .ok_or_else(|| "the invitation is damaged: its checksum does not fit what it says".to_owned())?;
+        Self::read(all).ok_or_else(|| "the invitation says something that no coordinator writes".to_owned())
+    }
+
+    fn read(bytes: &[u8]) -> Option<Invitation> {
+        let (key, rest) = bytes.split_first_chunk::<32>()?;
+        let (token, rest) = rest.split_first_chunk::<TOKEN>()?;
+        let (expires, rest) = rest.split_first_chunk::<8>()?;
+        let (role, rest) = rest.split_first()?;
         let role = match role {
             0 => Role::Site,
             1 => Role::Intermediary,
-            _ => return Err(odd()),
+            _ => return None,
         };
-        let name = |from: &[u8]| -> Option<(String, usize)> {
-            let (length, rest) = from.split_first()?;
-            let name = std::str::from_utf8(rest.get(..usize::from(*length))?).ok()?.to_owned();
-            check_name(&name).ok().map(|()| (name, 1 + usize::from(*length)))
-        };
-        let (federation, used) = name(rest).ok_or_else(odd)?;
-        let rest = &rest[used..];
-        let (party, used) = name(rest).ok_or_else(odd)?;
-        let address = std::str::from_utf8(&rest[used..]).map_err(|_| odd())?.to_owned();
+        let (federation, rest) = name(rest)?;
+        let (party, address) = name(rest)?;
+        let address = std::str::from_utf8(address).ok()?.to_owned();
         let coordinator = PublicKey(*key);
-        if address.is_empty() || address.len() > MAX_ADDRESS || !coordinator.is_usable() {
-            return Err(odd());
-        }
+        let sound = !address.is_empty() && address.len() <= MAX_ADDRESS && coordinator.is_usable();
         let (expires, token) = (u64::from_le_bytes(*expires), Token(*token));
-        Ok(Invitation { federation, party, role, address, coordinator, expires, token })
+        sound.then_some(Invitation { federation, party, role, address, coordinator, expires, token })
     }
+}
+
+/// A name behind its length, and what follows.
+fn name(from: &[u8]) -> Option<(String, &[u8])> {
+    let (length, rest) = from.split_first()?;
+    let (name, rest) = rest.split_at_checked(usize::from(*length))?;
+    let name = std::str::from_utf8(name).ok().filter(|name| check_name(name).is_ok())?;
+    Some((name.to_owned(), rest))
 }
 
 fn with_checksum(mut bytes: Vec<u8>) -> Vec<u8> {
     bytes.extend_from_slice(&checksum(&bytes));
     bytes
+}
+
+fn without_checksum(bytes: &[u8]) -> Option<&[u8]> {
+    let (all, sum) = bytes.split_last_chunk::<CHECKSUM>()?;
+    (checksum(all) == *sum).then_some(all)
 }
 
 fn checksum(bytes: &[u8]) -> [u8; CHECKSUM] {
@@ -162,18 +167,9 @@ pub struct Meeting {
 
 impl Meeting {
     fn hash(&self) -> Hash {
-        let role = [u8::from(self.role == Role::Intermediary)];
-        suite::hash(
-            "joining",
-            &[
-                &self.coordinator.0,
-                &self.joiner.0,
-                &self.invitation.0,
-                self.party.as_bytes(),
-                &role,
-                self.address.as_bytes(),
-            ],
-        )
+        let (role, party, address) = ([self.role as u8], self.party.as_bytes(), self.address.as_bytes());
+        let parts = [&self.coordinator.0[..], &self.joiner.0, &self.invitation.0, party, &role, address];
+        suite::hash("joining", &parts)
     }
 
     /// What the joiner sends in place of its nonce, before it has seen the coordinator's ([JOI-4]).
@@ -209,14 +205,8 @@ pub struct Reply {
 impl Reply {
     /// The answer of `identity` to an invitation.
     pub fn new(identity: &Identity, invitation: &Invitation, address: &str, nonce: Nonce) -> Reply {
-        let token = invitation.token.clone();
-        let mut reply = Reply {
-            token,
-            key: identity.public(),
-            nonce,
-            address: address.to_owned(),
-            signature: Signature::from_bytes(&[0; 64]),
-        };
+        let (token, key, address) = (invitation.token.clone(), identity.public(), address.to_owned());
+        let mut reply = Reply { token, key, nonce, address, signature: Signature::from_bytes(&[0; 64]) };
         let meeting = reply.meeting(invitation.coordinator, &invitation.party, invitation.role);
         reply.signature = identity.sign(REPLY, &[&meeting.hash().0, &nonce.0]);
         reply
@@ -243,8 +233,7 @@ impl Reply {
 
     /// Reads what [`Reply::to_bytes`] wrote; nothing where they are other bytes.
     pub fn from_bytes(bytes: &[u8]) -> Option<Reply> {
-        let (all, sum) = bytes.split_last_chunk::<CHECKSUM>()?;
-        let (token, rest) = all.split_first_chunk::<TOKEN>().filter(|_| checksum(all) == *sum)?;
+        let (token, rest) = without_checksum(bytes)?.split_first_chunk::<TOKEN>()?;
         let (key, rest) = rest.split_first_chunk::<32>()?;
         let (nonce, rest) = rest.split_first_chunk::<32>()?;
         let (signature, address) = rest.split_first_chunk::<64>()?;

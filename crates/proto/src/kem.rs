@@ -9,7 +9,7 @@ use ml_kem::{
     kem::{Decapsulate, Key, KeyExport},
 };
 use rand_core::CryptoRng;
-use serde::{Deserialize, Deserializer, Serialize, Serializer};
+use serde::{Deserialize, Serialize};
 use zeroize::{Zeroize, Zeroizing};
 
 use crate::{codec, suite::Secret};
@@ -24,8 +24,9 @@ const MODULUS: u16 = 3_329;
 pub const CIPHERTEXT_BYTES: usize = 1_088;
 
 /// Exactly `N` bytes, encoded as such.
-#[derive(Clone, PartialEq, Eq, Debug)]
-pub struct Fixed<const N: usize>(Box<[u8; N]>);
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct Fixed<const N: usize>(#[serde(with = "codec::fixed")] Box<[u8; N]>);
 
 /// An encapsulation key as it travels, unchecked.
 pub type KemKey = Fixed<KEY_BYTES>;
@@ -43,20 +44,6 @@ impl<const N: usize> Fixed<N> {
 impl<const N: usize> From<[u8; N]> for Fixed<N> {
     fn from(bytes: [u8; N]) -> Self {
         Fixed(Box::new(bytes))
-    }
-}
-
-impl<const N: usize> Serialize for Fixed<N> {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        codec::fixed::serialize(&self.0, serializer)
-    }
-}
-
-impl<'de, const N: usize> Deserialize<'de> for Fixed<N> {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        let mut out = Fixed(Box::new([0; N]));
-        codec::fixed::fill(&mut out.0, deserializer)?;
-        Ok(out)
     }
 }
 
@@ -81,7 +68,7 @@ impl KemKey {
     /// that many are carried out at once. None where the key is not valid.
     pub(crate) fn encapsulate(&self, drawn: &Secret) -> Option<(Ciphertext, Secret)> {
         let (ciphertext, mut shared) = self.key()?.encapsulate_deterministic(drawn.bytes().into());
-        let secret = Secret::new(shared.into());
+        let secret = Secret(shared.into());
         shared.zeroize();
         Some((Fixed(Box::new(ciphertext.into())), secret))
     }
@@ -125,7 +112,7 @@ impl Decapsulator {
     /// The secret that a ciphertext carries. A wrong ciphertext gives another one, never an error (implicit rejection).
     pub(crate) fn decapsulate(&self, ciphertext: &Ciphertext) -> Secret {
         let mut shared: B32 = self.key.decapsulate(&(*ciphertext.0).into());
-        let secret = Secret::new(shared.into());
+        let secret = Secret(shared.into());
         shared.zeroize();
         secret
     }

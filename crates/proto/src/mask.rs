@@ -57,26 +57,11 @@ type Stream = CtrCore<Aes256, Ctr64LE>;
 /// adding after every step lets the cipher wait.
 const STEPS: usize = 2_048;
 
-/// The buffer for steps of a keystream before they are added. It serves many masks and is wiped once, because wiping takes
-/// longer than a short mask itself.
-struct Expander(Zeroizing<[u8; STEPS]>);
-
-impl Expander {
-    fn new() -> Self {
-        Expander(Zeroizing::new([0; STEPS]))
-    }
-
-    /// Adds (or subtracts) the keystream of `key` to `words` ([MSK-3]). A key is used for one vector only, so the counter
-    /// starts at zero.
-    fn apply(&mut self, words: &mut [u64], key: &Secret, sign: Sign) {
-        self.add(words, &mut stream(key), sign);
-    }
-
-    /// Adds what comes next of a keystream. Where it stands afterwards depends on how many blocks the processor makes at once, so whoever
-    /// goes on says where.
-    fn add(&mut self, words: &mut [u64], stream: &mut Stream, sign: Sign) {
-        stream.process_with_backend(Adding { words, sign, steps: &mut self.0 });
-    }
+/// Adds (or subtracts) what comes next of a keystream to `words` ([MSK-3]). Where it stands afterwards depends on how many blocks the processor
+/// makes at once, so whoever goes on says where. The buffer for steps serves many masks and is wiped once, because wiping takes longer than a
+/// short mask itself.
+fn add_stream(words: &mut [u64], stream: &mut Stream, sign: Sign, steps: &mut [u8; STEPS]) {
+    stream.process_with_backend(Adding { words, sign, steps });
 }
 
 /// The keystream is added while it is in the nearest cache.
@@ -117,6 +102,7 @@ fn add(words: &mut [u64], keystream: &[u8], sign: Sign) {
     }
 }
 
+/// A key is used for one vector only, so the counter starts at zero.
 fn stream(key: &Secret) -> Stream {
     Stream::new(key.bytes().into(), &[0u8; 16].into())
 }
@@ -130,15 +116,15 @@ const _: () = assert!(NEAR.is_multiple_of(2));
 /// is slower than the cipher.
 pub(crate) fn apply_all(words: &mut [u64], masks: &[(Secret, Sign)]) {
     spread::add_up(words, masks, |words, masks| {
-        let mut expander = Expander::new();
+        let mut steps = Zeroizing::new([0; STEPS]);
         if words.len() <= NEAR {
-            return masks.iter().for_each(|(key, sign)| expander.apply(words, key, *sign));
+            return masks.iter().for_each(|(key, sign)| add_stream(words, &mut stream(key), *sign, &mut steps));
         }
         let mut streams: Vec<_> = masks.iter().map(|(key, sign)| (stream(key), *sign)).collect();
         for (block, part) in (0..).step_by(NEAR / 2).zip(words.chunks_mut(NEAR)) {
             for (stream, sign) in &mut streams {
                 stream.set_block_pos(block);
-                expander.add(part, stream, *sign);
+                add_stream(part, stream, *sign, &mut steps);
             }
         }
     });
@@ -149,14 +135,14 @@ mod tests {
     use super::*;
 
     fn apply(words: &mut [u64], key: &Secret, sign: Sign) {
-        Expander::new().apply(words, key, sign);
+        add_stream(words, &mut stream(key), sign, &mut [0; STEPS]);
     }
 
     /// [MSK-3]: step by step as the cipher's own stream, whatever is left of the last step and of the last block.
     #[test]
     fn msk_3_a_mask_is_the_ciphers_stream() {
         use ctr::cipher::StreamCipher;
-        let key = Secret::new([9; 32]);
+        let key = Secret([9; 32]);
         for len in (0..300).chain([1_023, 1_024, 1_025, 5_000]) {
             let mut bytes = vec![0; 8 * len];
             ctr::Ctr64LE::<Aes256>::new(key.bytes().into(), &[0u8; 16].into()).apply_keystream(&mut bytes);
@@ -171,7 +157,7 @@ mod tests {
     /// Many masks in parts are the same as one after the other, around the length of a part and of several.
     #[test]
     fn all_at_once_as_one_by_one() {
-        let keys = (0..5u8).map(|i| (Secret::new([i; 32]), if i % 2 == 0 { Sign::Plus } else { Sign::Minus }));
+        let keys = (0..5u8).map(|i| (Secret([i; 32]), if i % 2 == 0 { Sign::Plus } else { Sign::Minus }));
         let masks: Vec<(Secret, Sign)> = keys.collect();
         for len in [0, 1, NEAR - 1, NEAR, NEAR + 1, 3 * NEAR + 77] {
             let (mut together, mut alone): (Vec<u64>, Vec<u64>) = (0..len as u64).map(|i| (i, i)).unzip();

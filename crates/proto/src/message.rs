@@ -9,8 +9,8 @@ mod disclosure;
 
 use serde::{Deserialize, Serialize, de::DeserializeOwned};
 
-pub use bodies::session;
 pub(crate) use bodies::*;
+pub use bodies::{Ask, session};
 pub use disclosure::Disclosure;
 
 use crate::{
@@ -173,7 +173,7 @@ pub(crate) struct Verified<'a> {
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub struct Proof {
     rest: Hash,
-    signature: Signature,
+    pub(crate) signature: Signature,
 }
 
 impl Proof {
@@ -190,10 +190,6 @@ impl Proof {
     /// The proof of a consistency check, put together again from the seeds in it.
     pub(crate) fn of_check(check: &ConsistencyCheck, signature: Signature) -> Proof {
         Proof { rest: suite::hash("rest", &[&codec::encode(check)]), signature }
-    }
-
-    pub(crate) fn signature(&self) -> Signature {
-        self.signature
     }
 
     /// The hash of the signed message. Signed content is compared by this hash and not by the signature, because a
@@ -268,8 +264,7 @@ pub(crate) struct MaskedFrame {
 
 impl MaskedFrame {
     pub(crate) fn new(context: &Hash, words: &[u64]) -> MaskedFrame {
-        let mut bytes = Vec::with_capacity(OVERHEAD + COMMITMENT + 8 * words.len());
-        start(&mut bytes, Kind::MaskedInput, context, COMMITMENT + 8 * words.len());
+        let mut bytes = start(Kind::MaskedInput, context, COMMITMENT + 8 * words.len());
         bytes.resize(START + COMMITMENT, 0);
         // [ENC-4].
         words.iter().for_each(|word| bytes.extend_from_slice(&word.to_le_bytes()));
@@ -279,10 +274,8 @@ impl MaskedFrame {
 
     pub(crate) fn frame(mut self, identity: &Identity, session: &Hash, commitment: &Commitment) -> Vec<u8> {
         self.bytes[START..START + COMMITMENT].copy_from_slice(commitment);
-        let (number, rest) = ((Kind::MaskedInput as u16).to_le_bytes(), input_digest(commitment, &self.digest));
-        let signature = identity.sign(FRAME, &signed_parts(session, &number, &self.context, &rest));
-        self.bytes.extend_from_slice(&signature.to_bytes());
-        self.bytes
+        let rest = input_digest(commitment, &self.digest);
+        sign(self.bytes, (identity, session), Kind::MaskedInput, &self.context, &rest)
     }
 }
 
@@ -300,24 +293,30 @@ pub(crate) fn message_of(frame: &[u8]) -> &[u8] {
 
 /// Builds and signs a frame around a message that is encoded already ([FRM-4]).
 pub fn frame_encoded(identity: &Identity, session: &Hash, kind: Kind, context: &Hash, rest: &[u8]) -> Vec<u8> {
-    let (digest, _) = rest_digest(kind, rest);
-    let number = (kind as u16).to_le_bytes();
-    let signature = identity.sign(FRAME, &signed_parts(session, &number, context, &digest));
-    let mut out = Vec::with_capacity(OVERHEAD + rest.len());
-    start(&mut out, kind, context, rest.len());
-    out.extend_from_slice(rest);
-    out.extend_from_slice(&signature.to_bytes());
-    out
+    let mut frame = start(kind, context, rest.len());
+    frame.extend_from_slice(rest);
+    sign(frame, (identity, session), kind, context, &rest_digest(kind, rest).0)
 }
 
 /// Where a frame's message begins: behind header and context.
 const START: usize = HEADER + 32;
 
-fn start(out: &mut Vec<u8>, kind: Kind, context: &Hash, message: usize) {
+/// A frame up to its message of so many bytes, with its full capacity.
+fn start(kind: Kind, context: &Hash, message: usize) -> Vec<u8> {
+    let mut out = Vec::with_capacity(OVERHEAD + message);
     out.extend_from_slice(&VERSION.to_le_bytes());
     out.extend_from_slice(&(kind as u16).to_le_bytes());
     out.extend_from_slice(&((32 + message + 64) as u32).to_le_bytes());
     out.extend_from_slice(&context.0);
+    out
+}
+
+/// Puts the signature behind a frame's message, of which this is the signed part.
+fn sign(mut frame: Vec<u8>, by: (&Identity, &Hash), kind: Kind, context: &Hash, rest: &Hash) -> Vec<u8> {
+    let (identity, session) = by;
+    let signature = identity.sign(FRAME, &signed_parts(session, &(kind as u16).to_le_bytes(), context, rest));
+    frame.extend_from_slice(&signature.to_bytes());
+    frame
 }
 
 /// Builds and signs a frame.
@@ -354,11 +353,8 @@ pub(crate) fn verify<'a>(
     let proof = Proof { rest: digest, signature };
     let number = (kind as u16).to_le_bytes();
     if !keys.verify(key, FRAME, &signed_parts(session, &number, &context, &proof.rest), &proof.signature) {
-        return Err(Error::peer(
-            sender(),
-            format!("sent a {kind:?} that its key did not sign for this run"),
-            Rule::Frm4,
-        ));
+        let what = format!("sent a {kind:?} that its key did not sign for this run");
+        return Err(Error::peer(sender(), what, Rule::Frm4));
     }
     Ok(Verified { kind, context, rest, proof, masked })
 }

@@ -42,13 +42,15 @@ impl Verified<'_> {
 }
 
 /// What is wrong with an opening; always the fault of the aggregator that signed it.
-#[derive(Debug)]
-pub(crate) struct Fault {
-    pub(crate) what: String,
-    pub(crate) rule: Rule,
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Fault {
+    /// What the aggregator did.
+    pub what: String,
+    /// The rule it broke.
+    pub rule: Rule,
 }
 
-fn fault<T>(what: impl Into<String>, rule: Rule) -> Result<T, Fault> {
+pub(crate) fn fault<T>(what: impl Into<String>, rule: Rule) -> Result<T, Fault> {
     Err(Fault { what: what.into(), rule })
 }
 
@@ -115,10 +117,9 @@ impl Seen<'_> {
                 Some(true) => {}
                 Some(false) => {
                     let who = self.roster.name_of(PartyId::Site(*site));
-                    return fault(
-                        format!("opened a total with another input of {who} than it had shown before shares left"),
-                        Rule::Opn5,
-                    );
+                    let what =
+                        format!("opened a total with another input of {who} than it had shown before shares left");
+                    return fault(what, Rule::Opn5);
                 }
                 None => inputs.push((*site, *proof)),
             }
@@ -163,7 +164,7 @@ impl Seen<'_> {
             }
             masks.push((own.derive(seed), Sign::Minus));
             for (gone, seed) in missing.iter().zip(opening.checks.get(at).iter().flat_map(|c| &c.seeds)) {
-                masks.push((Secret::new(*seed), mask::pair_sign(*site, *gone).reversed()));
+                masks.push((Secret(*seed), mask::pair_sign(*site, *gone).reversed()));
             }
         }
         let mut total = opening.low.clone();

@@ -68,7 +68,7 @@ impl From<Below> for Error {
 
 impl Floor {
     /// [POL-1]: the fewest sites of a total whose plan names `least`.
-    fn least(&self, least: usize) -> usize {
+    pub(crate) fn least(&self, least: usize) -> usize {
         least.max(usize::from(self.min_cohort))
     }
 
@@ -136,11 +136,6 @@ impl Asked {
         floor.check_questions(u64::from(self.rounds).max(of_plan))?;
         Ok(Consent { context: self.context })
     }
-}
-
-/// [POL-1]: the smallest number of sites this site lets a total cover, of the `sites` of the roster.
-pub(crate) fn least(terms: &Terms, floor: &Floor, sites: usize) -> usize {
-    floor.least(terms.least(sites))
 }
 
 /// The threshold this site accepts for a deck of `n`: the plan's, if it also withstands this site's own colluders

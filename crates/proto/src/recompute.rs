@@ -2,43 +2,25 @@
 //!
 //! A finding rests on signatures alone. Whoever shows the frames may lie about everything else, and still cannot invent one.
 
+pub use crate::opening::Fault;
 use crate::{
     error::Error,
     identity::DecodedKeys,
     message::{self, Ask, Kind, Opening, Verified, opening_hash, round_context},
-    opening::{Seen, Verified as Before},
+    opening::{Seen, Verified as Before, fault},
     plan::Terms,
     roster::{PartyId, Roster},
     rule::Rule,
     suite::Hash,
 };
 
-/// Who broke which rule.
-#[derive(Clone, PartialEq, Eq, Debug)]
-pub struct Blame {
-    /// The party at fault.
-    pub culprit: PartyId,
-    /// What it did.
-    pub what: String,
-    /// The rule it broke.
-    pub rule: Rule,
-}
-
 /// A question as a coordinator signed it.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Asked {
     /// The round.
     pub context: Hash,
-    /// Whose answers were asked for.
-    pub cohort: Vec<u16>,
-    /// Words of an answer.
-    pub words: usize,
-    /// The application's query.
-    pub query: Vec<u8>,
-    /// The round before; zeros in the first round of a run.
-    pub previous_context: Hash,
-    /// The name of what was opened of the round before.
-    pub previous_total: Hash,
+    /// What it asks.
+    pub ask: Ask,
 }
 
 /// A round as a coordinator opened it, recomputed.
@@ -72,11 +54,10 @@ impl Documents<'_> {
         let coordinator = &self.roster.coordinator;
         let keys = (&DecodedKeys::default(), &coordinator.key);
         let frame = message::verify(bytes, &self.session(), keys, &|| coordinator.name.clone())?;
-        if frame.kind == kind {
-            Ok(frame)
-        } else {
-            Err(worthless(format!("a {:?} where a {kind:?} belongs", frame.kind)))
+        if frame.kind != kind {
+            return Err(worthless(format!("a {:?} where a {kind:?} belongs", frame.kind)));
         }
+        Ok(frame)
     }
 
     /// A question that the coordinator signed in a deck with this `directory`.
@@ -85,18 +66,11 @@ impl Documents<'_> {
     /// An error where the frame proves nothing: not signed by the coordinator under this roster and plan, or of another deck.
     pub fn asked(&self, directory: &Hash, ask: &[u8]) -> Result<Asked, Error> {
         let frame = self.frame(ask, Kind::Ask)?;
-        let asked: Ask = frame.decode("Ask")?;
-        if frame.context != round_context(&self.session(), directory, &asked) {
+        let ask: Ask = frame.decode("Ask")?;
+        if frame.context != round_context(&self.session(), directory, &ask) {
             return Err(worthless("a question of another deck than is claimed"));
         }
-        Ok(Asked {
-            context: frame.context,
-            cohort: asked.cohort,
-            words: asked.words as usize,
-            query: asked.query,
-            previous_context: asked.previous_context,
-            previous_total: asked.previous_total,
-        })
+        Ok(Asked { context: frame.context, ask })
     }
 
     /// A round that the coordinator asked and opened: the total, or why the opening is a lie ([OPN-2] to [OPN-6]; of
@@ -104,17 +78,16 @@ impl Documents<'_> {
     ///
     /// # Errors
     /// As [`Documents::asked`].
-    pub fn opened(&self, directory: &Hash, ask: &[u8], opening: &[u8]) -> Result<Result<Opened, Blame>, Error> {
+    pub fn opened(&self, directory: &Hash, ask: &[u8], opening: &[u8]) -> Result<Result<Opened, Fault>, Error> {
         let asked = self.asked(directory, ask)?;
         let frame = self.frame(opening, Kind::Opening)?;
         if frame.context != asked.context {
             return Err(worthless("an opening of another round"));
         }
         let name = opening_hash(&frame.context, frame.rest);
-        let blame = |what: String, rule| Ok(Err(Blame { culprit: PartyId::Coordinator, what, rule }));
         let opening: Opening = match frame.decode("Opening") {
             Ok(opening) => opening,
-            Err(e) => return blame(format!("signed an opening that cannot be read: {e}"), Rule::Enc1),
+            Err(e) => return Ok(fault(format!("signed an opening that cannot be read: {e}"), Rule::Enc1)),
         };
         // An opening does not contain its whole deck, so what is missing of it is not judged here. A deck of as many members as it shows
         // has a threshold, and no total is over fewer sites than that, or than the plan demands.
@@ -122,22 +95,13 @@ impl Documents<'_> {
         let threshold = self.terms.threshold_of(members, self.roster.sites.len());
         let threshold = match threshold {
             Ok(threshold) if sites >= threshold.max(self.terms.least(self.roster.sites.len())) => threshold,
-            _ => return blame("opened a total over fewer sites than the plan allows".into(), Rule::Opn2),
+            _ => return Ok(fault("opened a total over fewer sites than the plan allows", Rule::Opn2)),
         };
-        let seen = Seen {
-            roster: self.roster,
-            keys: &DecodedKeys::default(),
-            session: self.session(),
-            context: asked.context,
-            cohort: &asked.cohort,
-            words: asked.words,
-            threshold,
-        };
+        let (session, context, keys) = (self.session(), asked.context, DecodedKeys::default());
+        let (cohort, words) = (&asked.ask.cohort[..], asked.ask.words as usize);
+        let seen = Seen { roster: self.roster, keys: &keys, session, context, cohort, words, threshold };
         let total = seen.missing(&opening).and_then(|missing| seen.total(&opening, &missing, &Before::NOTHING));
-        match total {
-            Ok(values) => Ok(Ok(Opened { asked, values, cohort: opening.alive, name })),
-            Err(fault) => blame(fault.what, fault.rule),
-        }
+        Ok(total.map(|values| Opened { asked, values, cohort: opening.alive, name }))
     }
 }
 

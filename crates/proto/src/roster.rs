@@ -153,11 +153,8 @@ impl SignedRoster {
         self.roster.check()?;
         let c = &self.roster.coordinator;
         if !c.key.verify(LABEL, &[&codec::encode(&self.roster)], &self.signature) {
-            return Err(Error::peer(
-                &c.name,
-                "the roster was changed after it was signed, or never signed",
-                Rule::Ros6,
-            ));
+            let what = "the roster was changed after it was signed, or never signed";
+            return Err(Error::peer(&c.name, what, Rule::Ros6));
         }
         Ok(self.roster)
     }

@@ -144,8 +144,7 @@ fn add_product<const N: usize, const A: usize, const B: usize>(sum: &mut [u64; N
     for (i, a) in a.iter().enumerate() {
         let mut carry = 0;
         for (j, b) in b.iter().enumerate() {
-            let at = u128::from(*a) * u128::from(*b) + u128::from(sum[i + j]) + u128::from(carry);
-            (sum[i + j], carry) = (at as u64, (at >> 64) as u64);
+            (sum[i + j], carry) = a.carrying_mul_add(*b, sum[i + j], carry);
         }
         for word in &mut sum[i + B..] {
             let (more, over) = word.overflowing_add(carry);
@@ -212,14 +211,11 @@ pub(crate) fn recover_committed(
         let secret = pick(&places);
         committed(&secret).then(|| {
             let others: Vec<usize> = (0..members.len()).filter(|i| !places.contains(i)).collect();
-            let mut wrong = Vec::new();
-            for i in others {
-                places[t - 1] = i;
-                if pick(&places) != secret {
-                    wrong.push(members[i]);
-                }
-            }
-            (secret, wrong)
+            let mut is_wrong = |i: &usize| {
+                places[t - 1] = *i;
+                pick(&places) != secret
+            };
+            (secret, others.into_iter().filter(|i| is_wrong(i)).map(|i| members[i]).collect())
         })
     })
 }
@@ -234,30 +230,17 @@ pub(crate) fn recover_robust(members: &[u16], shares: &[Scalar], t: usize) -> Op
     for errors in 0..=most {
         // Unknowns: Q of degree < t + errors, E monic of degree `errors`: Q(x) = y E(x) at every share.
         let width = t + 2 * errors;
-        let mut rows: Vec<Vec<Scalar>> = members
-            .iter()
-            .zip(shares)
-            .map(|(i, y)| {
-                let x = point(*i);
-                let mut powers = vec![Scalar::ONE];
-                for k in 1..t + errors {
-                    powers.push(powers[k - 1] * x);
-                }
-                let mut row = powers.clone();
-                let mut p = Scalar::ONE;
-                for _ in 0..errors {
-                    row.push(-(*y * p));
-                    p *= x;
-                }
-                row.push(*y * p);
-                row
-            })
-            .collect();
+        let row = |(i, y): (&u16, &Scalar)| {
+            let powers = std::iter::successors(Some(Scalar::ONE), |power| Some(power * point(*i)));
+            let powers: Vec<Scalar> = powers.take(t + errors).collect();
+            let of_e = powers[..errors].iter().map(|power| -(y * power));
+            let right = y * powers[errors];
+            powers.iter().copied().chain(of_e).chain([right]).collect()
+        };
+        let mut rows: Vec<Vec<Scalar>> = members.iter().zip(shares).map(row).collect();
         let Some(solution) = solve(&mut rows, width) else { continue };
-        let (q, rest) = solution.split_at(t + errors);
-        let mut e: Vec<Scalar> = rest.to_vec();
-        e.push(Scalar::ONE);
-        let Some(poly) = divide(q, &e) else { continue };
+        let (q, e) = solution.split_at(t + errors);
+        let Some(poly) = divide(q, &[e, &[Scalar::ONE]].concat()) else { continue };
         let wrong: Vec<u16> =
             members.iter().zip(shares).filter(|(i, y)| evaluate(&poly, point(**i)) != **y).map(|(i, _)| *i).collect();
         if wrong.len() <= most && poly.len() <= t {
@@ -357,11 +340,8 @@ mod tests {
                 assert!(Powers::of(m, t).share(polynomial).0 == evaluate(&polynomial.0, point(m)));
             }
             let all = vec![largest; t];
-            assert_eq!(
-                inner_product(all.iter().zip(all.iter().map(Scalar::as_bytes))),
-                Scalar::from(t as u64),
-                "(−1)² t times"
-            );
+            let squares = inner_product(all.iter().zip(all.iter().map(Scalar::as_bytes)));
+            assert_eq!(squares, Scalar::from(t as u64), "(−1)² t times");
         }
         for members in [&[4][..], &[0, 1, 2], &[9, 3, u16::MAX, 0, 998, 500, 501, 40, 41, 42, 43]] {
             let xs: Vec<Scalar> = members.iter().map(|m| point(*m)).collect();

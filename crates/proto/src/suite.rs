@@ -61,10 +61,6 @@ impl std::fmt::Debug for Hash {
 pub struct Secret(pub(crate) [u8; 32]);
 
 impl Secret {
-    pub(crate) fn new(bytes: [u8; 32]) -> Self {
-        Secret(bytes)
-    }
-
     pub(crate) fn random(rng: &mut dyn CryptoRng) -> Self {
         let mut secret = Secret([0; 32]);
         rng.fill_bytes(&mut secret.0);
@@ -128,7 +124,8 @@ impl Purpose {
         self.0
     }
 
-    /// [`derive()`] for this purpose.
+    /// A secret from input that is not uniformly distributed (a Diffie–Hellman result, several secrets in a row of which one
+    /// may be known): HKDF extract, then expand.
     pub(crate) fn derive(&self, input: &[u8]) -> Secret {
         // The salt is public and always the same, so it is absorbed once.
         static SALTED: LazyLock<HkdfExtract<Sha256>> = LazyLock::new(|| HkdfExtract::new(Some(SALT)));
@@ -137,7 +134,7 @@ impl Purpose {
         self.of(&extract.finalize().1)
     }
 
-    /// [`expand()`] for this purpose.
+    /// A secret from a secret that is already uniform: HKDF expand alone.
     pub(crate) fn expand(&self, from: &Secret) -> Secret {
         self.of(&Hkdf::from_prk(&from.0).expect("32 bytes are a valid pseudorandom key"))
     }
@@ -147,17 +144,6 @@ impl Purpose {
         hkdf.expand(&self.0.0, &mut out.0).expect("32 bytes are within HKDF's output limit");
         out
     }
-}
-
-/// A secret from input that is not uniformly distributed (a Diffie–Hellman result, several secrets in a row of which one
-/// may be known): HKDF extract, then expand.
-pub(crate) fn derive(input: &[u8], label: &str, parts: &[&[u8]]) -> Secret {
-    Purpose::new(label, parts).derive(input)
-}
-
-/// A secret from a secret that is already uniform: HKDF expand alone.
-pub(crate) fn expand(from: &Secret, label: &str, parts: &[&[u8]]) -> Secret {
-    Purpose::new(label, parts).expand(from)
 }
 
 /// Seals `plain` under a key that is used for this one box only, hence the constant nonce ([SHR-2]).

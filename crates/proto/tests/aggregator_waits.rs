@@ -1,13 +1,7 @@
 //! Whom an aggregator asks, asks again, waits for and gives up, and what it tells its application of that.
 
-use std::{cell::RefCell, collections::BTreeMap, rc::Rc};
-
-use veilsum_proto::{
-    Error, Rule,
-    aggregator::{Event, Input, Loss, Millis, Output},
-    message::Kind,
-};
-use veilsum_testkit::{federation::*, wire::*};
+use veilsum_proto::aggregator::{Event, Input, Output};
+use veilsum_testkit::prelude::*;
 
 use crate::script::{of_sites, signs};
 

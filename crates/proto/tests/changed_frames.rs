@@ -1,10 +1,7 @@
 //! Frames of a whole run doubled, reordered and replayed, in both directions: nobody panics, and the totals stay exact. Changes of one
 //! message are in `known_lies.txt`, two different answers to one question in `protocol/vectors/v4/bad_*.json`.
 
-use std::{cell::RefCell, collections::BTreeMap, rc::Rc};
-
-use veilsum_proto::{codec, message::Kind, suite::Hash};
-use veilsum_testkit::{federation::*, wire::*};
+use veilsum_testkit::prelude::*;
 
 #[test]
 fn every_frame_doubled_and_led_by_an_older_one() {

@@ -2,18 +2,11 @@
 //! repeated, out of order, from the wrong party and in every state: the liar is lost under its own name and the rule,
 //! nobody else is, and the others' total is exact; or it is one of the lies that `known_lies.txt` lists with the reason.
 
-use veilsum_proto::{
-    Rule,
-    aggregator::{Aggregator, Event, Loss},
-    codec,
-    message::Kind,
-    suite::Hash,
-};
+use veilsum_proto::aggregator::Event;
 use veilsum_testkit::{
-    federation::*,
     lies::{everywhere, typed},
+    prelude::*,
     recording::*,
-    wire::*,
 };
 
 use crate::known_lies::Found;
@@ -57,12 +50,7 @@ fn honest() -> (World, Vec<(Kind, Parts)>) {
 /// What came of a lie, in a word: the rule under which the liar is lost, and who is lost with it.
 fn outcome(fed: &mut World) -> String {
     let total = fed.total(b"q");
-    let lost = |who: u16| {
-        fed.events.iter().find_map(|e| match e {
-            Event::Lost { site, why } if *site == who => Some(why.clone()),
-            _ => None,
-        })
-    };
+    let lost = |who: u16| fed.losses().find(|(site, _)| *site == who).map(|(_, why)| why.clone());
     let mut word = match lost(LIAR) {
         None => "in".to_owned(),
         Some(Loss::Misbehaved(e)) => {

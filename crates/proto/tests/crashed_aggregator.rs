@@ -3,13 +3,8 @@
 //!
 //! By default at every third boundary; `VEILSUM_CRASHES=all cargo test -p veilsum-proto --test protocol crashed_aggregator` takes all.
 
-use veilsum_proto::{
-    Error, Rule,
-    aggregator::{Aggregator, Event, Loss, Millis, Record},
-    message::Kind,
-    recompute::Documents,
-};
-use veilsum_testkit::{crashes::*, federation::*, wire::*};
+use veilsum_proto::aggregator::Record;
+use veilsum_testkit::{crashes::*, prelude::*};
 
 use crate::script::of_sites;
 
@@ -105,12 +100,10 @@ fn who_was_left_out_before_is_lost_to_the_next_process() {
         });
         w.hub_crashes = hub.to_vec();
         assert_eq!(w.ask(b"a", 3).unwrap().1, [0, 1, 2], "{hub:?}");
-        let lost =
-            w.events.iter().filter_map(|e| if let Event::Lost { site, why } = e { Some((*site, why)) } else { None });
-        for (site, why) in lost {
+        for (site, why) in w.losses() {
             assert!(site == 3 && matches!(why, Loss::Silent | Loss::Gone), "{hub:?}: {why}");
         }
-        assert!(w.events.iter().any(|e| matches!(e, Event::Lost { site: 3, .. })), "{hub:?}");
+        assert!(w.lost(3).is_some(), "{hub:?}");
         w.hub_boundaries
     };
     for boundary in 0..play(&[]) {

@@ -6,8 +6,7 @@
 //! `VEILSUM_CRASHES=all cargo test -p veilsum-proto --test protocol crashed_sites` takes every site and every boundary. Several crashes in a
 //! run are drawn in `random_federations.rs`.
 
-use veilsum_proto::{Error, Rule};
-use veilsum_testkit::{crashes::*, federation::*};
+use veilsum_testkit::{crashes::*, prelude::*};
 
 const AT_ONCE: Option<u64> = Some(1);
 /// Longer than the aggregator waits for a broken connection.

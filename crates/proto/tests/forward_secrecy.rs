@@ -3,16 +3,8 @@
 //! An attacker who takes a site's journal has all that the site could compute. He is played here with the core's own
 //! derivations: from every secret of the journal, by every step forward, he looks for the keys of the closed slots.
 
-use std::collections::BTreeSet;
-
-use veilsum_proto::{
-    Rule,
-    message::Kind,
-    site::{Input, Output, Site},
-    suite::Hash,
-    vectors_api as api,
-};
-use veilsum_testkit::{hub::*, secrets::*, wire::*};
+use veilsum_proto::site::{Input, Output};
+use veilsum_testkit::prelude::*;
 
 type Bytes = [u8; 32];
 

@@ -1,10 +1,7 @@
 //! Rounds whose words are not kept ([RND-7]); here these are all above 256 bytes.
 
-use veilsum_proto::{
-    aggregator::{Event, Loss},
-    message::Kind,
-};
-use veilsum_testkit::federation::{Kit, Verdict, World};
+use veilsum_proto::aggregator::Event;
+use veilsum_testkit::prelude::*;
 
 use crate::{
     script::{of_sites, signs},
@@ -16,7 +13,7 @@ const WORDS: usize = 40;
 /// A federation of this kit whose aggregator keeps 256 bytes.
 fn world_of(kit: Kit, seed: u64) -> World {
     let mut w = World::new(kit, seed);
-    w.aggregator.keep_at_most(256);
+    api::keep_at_most(&mut w.aggregator, 256);
     w.answer = Box::new(|site, asked| (0..asked.words).map(|i| (i as u64).wrapping_sub(u64::from(site))).collect());
     w
 }
@@ -106,7 +103,7 @@ fn liars_are_found_among_words_that_are_not_kept() {
 fn commitments_that_are_off_by_what_cancels_out_are_found_before_survivors_are_named() {
     for (kept, shifting) in [(1 << 20, true), (256, true), (256, false)] {
         let mut w = world(3);
-        w.aggregator.keep_at_most(kept);
+        api::keep_at_most(&mut w.aggregator, kept);
         if shifting {
             signs(&mut w, &[2, 4], Kind::MaskedInput, |site, p| shifted(&p.rest, if site == 2 { 1 } else { -1 }));
         } else {

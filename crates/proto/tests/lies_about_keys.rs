@@ -1,18 +1,7 @@
 //! A coordinator that lies while a deck is set up, in more than one message, and what the roster and a site's own floor refuse.
 //! Lies of one message are in `known_lies.txt`, lies in the bytes of all members in `protocol/vectors/v4/bad_deck.json`.
 
-use std::{collections::BTreeMap, sync::Arc};
-
-use veilsum_proto::{
-    Rule,
-    aggregator::{Aggregator, AggregatorConfig, Millis},
-    codec,
-    identity::Identity,
-    message::Kind,
-    site::{Site, SiteConfig},
-    suite::{self, Hash},
-};
-use veilsum_testkit::{federation::Kit, hub::*, wire::*};
+use veilsum_testkit::prelude::*;
 
 #[test]
 fn the_keys_of_a_process_that_is_gone() {

@@ -4,11 +4,9 @@
 //! By default 60 seeds, in `.ci/long` 400. `VEILSUM_SEEDS=10000 cargo test --release -p veilsum-proto --test protocol random_federations` runs more;
 //! `VEILSUM_SEED=4711` replays one, and a failure names its own.
 
-use veilsum_proto::Error;
 use veilsum_testkit::{
-    federation::*,
+    prelude::*,
     seeds::{self, Dice},
-    wire::*,
 };
 
 /// Words of the vectors are those of the kit; rounds are few, so that many federations fit into a test.

@@ -1,13 +1,7 @@
 //! Traffic of a deck that was recorded and is attacked later: with all of X25519 broken, and with all of ML-KEM broken.
 
-use std::collections::BTreeMap;
-
-use chacha20::{
-    ChaCha20Rng,
-    rand_core::{Rng, SeedableRng},
-};
-use veilsum_proto::{kem::Ciphertext, suite::Hash, vectors_api as api};
-use veilsum_testkit::{hub::*, secrets::Secrets, wire::*};
+use veilsum_proto::kem::Ciphertext;
+use veilsum_testkit::prelude::*;
 
 const SITES: usize = 4;
 const SLOTS: u16 = 3;
@@ -110,11 +104,8 @@ impl Recording {
             out.extend(public.chunks(32).map(<[u8]>::to_vec));
         }
         // Another's key gives another secret.
-        out.extend(
-            (0..SITES)
-                .filter(|s| *s != usize::from(to))
-                .map(|s| api::kem_decapsulate(&self.private[s].kem, ciphertext).to_vec()),
-        );
+        let others = (0..SITES).filter(|s| *s != usize::from(to));
+        out.extend(others.map(|s| api::kem_decapsulate(&self.private[s].kem, ciphertext).to_vec()));
         out
     }
 }

@@ -1,12 +1,6 @@
 //! What a test lets become of the frames that sites send in a federation in memory.
 
-use std::collections::BTreeMap;
-
-use veilsum_proto::message::Kind;
-use veilsum_testkit::{
-    federation::{Verdict, Wire, World},
-    wire::{Parts, parts, raw},
-};
+use veilsum_testkit::prelude::*;
 
 /// `fate` is told of every frame that a site sends, and how many of this kind the site has sent with it.
 pub(crate) fn of_sites(w: &mut World, mut fate: impl FnMut(&Wire<'_>, usize) -> Verdict + 'static) {
@@ -37,4 +31,11 @@ pub(crate) fn signs(
         }
         _ => Verdict::Pass,
     });
+}
+
+/// The same shares, of which each is another one.
+pub(crate) fn wrong_shares(p: &Parts) -> Vec<u8> {
+    let mut shares = p.shares();
+    shares.iter_mut().for_each(|share| share[0] ^= 1);
+    codec::encode(&shares)
 }

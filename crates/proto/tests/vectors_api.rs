@@ -6,6 +6,7 @@ use rand_core::CryptoRng;
 use serde::{Serialize, de::DeserializeOwned};
 
 use crate::{
+    aggregator::Aggregator,
     codec, commit,
     error::Error,
     identity::{DecodedKeys, PublicKey, Signature},
@@ -14,7 +15,7 @@ use crate::{
     message::{self, Kind},
     shamir::{self, Polynomial, Powers, Share},
     site::{self, Site},
-    suite::{self, Hash, Secret},
+    suite::{self, Hash, Purpose, Secret},
 };
 
 /// A scalar's 32 bytes.
@@ -22,12 +23,12 @@ pub type Bytes = [u8; 32];
 
 /// `derive` of section 4.2.
 pub fn derive(input: &[u8], label: &str, parts: &[&[u8]]) -> Bytes {
-    *suite::derive(input, label, parts).bytes()
+    *Purpose::new(label, parts).derive(input).bytes()
 }
 
 /// `expand` of section 4.2.
 pub fn expand(from: &Bytes, label: &str, parts: &[&[u8]]) -> Bytes {
-    *suite::expand(&Secret::new(*from), label, parts).bytes()
+    *Purpose::new(label, parts).expand(&Secret(*from)).bytes()
 }
 
 /// The ML-KEM key of a seed d ‖ z.
@@ -58,7 +59,7 @@ pub fn encapsulates(from: u16, to: u16) -> bool {
 
 /// `seal` of section 4.3.
 pub fn seal(key: &Bytes, associated: &Hash, plain: &[u8]) -> Vec<u8> {
-    suite::seal(&Secret::new(*key), associated, plain)
+    suite::seal(&Secret(*key), associated, plain)
 }
 
 /// Opens what [`seal`] made.
@@ -66,30 +67,30 @@ pub fn seal(key: &Bytes, associated: &Hash, plain: &[u8]) -> Vec<u8> {
 /// # Errors
 /// `Error::Malformed` where it does not open.
 pub fn open(key: &Bytes, associated: &Hash, sealed: &[u8]) -> Result<Vec<u8>, Error> {
-    suite::open(&Secret::new(*key), associated, sealed).map(|plain| plain.to_vec())
+    suite::open(&Secret(*key), associated, sealed).map(|plain| plain.to_vec())
 }
 
 /// Adds the mask that site `me` shares with `other`, or its own where there is no other ([MSK-3]).
 pub fn mask(words: &mut [u64], key: &Bytes, pair: Option<(u16, u16)>) {
     let sign = pair.map_or(Sign::Plus, |(me, other)| mask::pair_sign(me, other));
-    mask::apply_all(words, &[(Secret::new(*key), sign)]);
+    mask::apply_all(words, &[(Secret(*key), sign)]);
 }
 
 /// Adds the masks of all these keys one after another, as a round does.
 pub fn mask_all(words: &mut [u64], keys: &[Bytes]) {
-    let masks: Vec<_> = keys.iter().map(|key| (Secret::new(*key), Sign::Plus)).collect();
+    let masks: Vec<_> = keys.iter().map(|key| (Secret(*key), Sign::Plus)).collect();
     mask::apply_all(words, &masks);
 }
 
 /// Takes off what `mask` added.
 pub fn unmask(words: &mut [u64], key: &Bytes, pair: Option<(u16, u16)>) {
     let sign = pair.map_or(Sign::Plus, |(me, other)| mask::pair_sign(me, other));
-    mask::apply_all(words, &[(Secret::new(*key), sign.reversed())]);
+    mask::apply_all(words, &[(Secret(*key), sign.reversed())]);
 }
 
 /// A pair secret or noise secret of the next slot, from that of this one ([MSK-1]).
 pub fn next_slot(secret: &Bytes) -> Bytes {
-    *site::deck::next_slots().expand(&Secret::new(*secret)).bytes()
+    *site::deck::next_slots().expand(&Secret(*secret)).bytes()
 }
 
 /// s(u) of [MSK-1].
@@ -201,7 +202,7 @@ pub fn exchanged(own: &Bytes, theirs: &Bytes) -> Bytes {
 /// A secret from what two members have in common.
 pub fn agreed(own: &Bytes, theirs: &Bytes, label: &str, parts: &[&[u8]]) -> Bytes {
     let shared = site::pairs::shared(&x25519_dalek::StaticSecret::from(*own), theirs);
-    *suite::derive(&shared.0, label, parts).bytes()
+    *Purpose::new(label, parts).derive(&shared.0).bytes()
 }
 
 /// Reads the message of a core kind as its receiver does: what it re-encodes to, or `None` where it is refused. Kinds of
@@ -246,4 +247,10 @@ fn scalars(bytes: &[Bytes]) -> Vec<Scalar> {
 /// For tests that say every word of a coordinator by hand: this site commits to nothing and awaits no opening.
 pub fn await_no_opening(site: &mut Site) {
     site.env.opening = false;
+}
+
+/// Masked inputs of so many bytes at most are kept until the round is over, in place of 64 MiB; larger ones are added up as they come,
+/// and asked for again where somebody leaves ([RND-7]).
+pub fn keep_at_most(aggregator: &mut Aggregator, bytes: usize) {
+    aggregator.env.kept = bytes;
 }

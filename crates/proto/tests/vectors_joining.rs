@@ -3,12 +3,10 @@
 
 use serde_json::{Value, json};
 use veilsum_proto::{
-    Rule, codec,
-    identity::PublicKey,
     joining::{Code, Invitation, Meeting, Nonce, Role},
     limits::MAX_BODY,
 };
-use veilsum_testkit::vectors::*;
+use veilsum_testkit::{prelude::*, vectors::*};
 
 fn string(v: &Value) -> String {
     v.as_str().expect("a text").to_owned()

@@ -1,8 +1,7 @@
 //! Which sites a total covers: all of the roster, or those that are left ([POL-1]), in virtual time; what becomes of a run when a site is
 //! lost or comes back.
 
-use veilsum_proto::{Error, message::Kind, roster::PartyId};
-use veilsum_testkit::federation::{Crash, Kit, Verdict, World};
+use veilsum_testkit::prelude::*;
 
 use crate::script::of_sites;
 
@@ -13,12 +12,10 @@ fn pol_1_over_the_same_sites_a_loss_ends_the_run_with_what_is_out() {
         [(Kind::AdvertiseKeys, 1, 0), (Kind::MaskedInput, 1, 0), (Kind::MaskedInput, 3, 2), (Kind::Unmask, 3, 3)]
     {
         let mut w = World::new(Kit::same(5, |_| {}), 2);
-        of_sites(
-            &mut w,
-            move |wire, sent| {
-                if (wire.site, wire.kind, sent) == (2, kind, nth) { Verdict::Vanish } else { Verdict::Pass }
-            },
-        );
+        of_sites(&mut w, move |wire, sent| match (wire.site, wire.kind, sent) == (2, kind, nth) {
+            true => Verdict::Vanish,
+            false => Verdict::Pass,
+        });
         for round in 0..before {
             // Shares of the others are enough for the round in which it is lost after its words are there.
             assert_eq!(w.ask_exact(&[round]), [0, 1, 2, 3, 4], "{kind:?}");

@@ -3,7 +3,6 @@
 
 use std::{
     net::SocketAddr,
-    sync::Arc,
     time::{Duration, Instant},
 };
 
@@ -23,13 +22,9 @@ use veilsum_node::{
         server::{OnLoss, ServerConfig},
     },
 };
-use veilsum_proto::{
-    aggregator::{Event, Timing},
-    identity::Identity,
-    message::Kind,
-    plan::Terms,
-    roster::PartyId,
-};
+use veilsum_proto::aggregator::Event;
+
+use crate::prelude::*;
 
 /// A free port on this machine.
 pub const ANY: SocketAddr = SocketAddr::new(std::net::IpAddr::V4(std::net::Ipv4Addr::LOCALHOST), 0);

@@ -1,10 +1,10 @@
 //! What a round costs each party without a network: the federation in memory, with every step of every party timed.
 
-use std::{collections::BTreeMap, time::Duration};
+use std::time::Duration;
 
-use veilsum_proto::{Error, aggregator::Event, message::Kind};
+use veilsum_proto::aggregator::Event;
 
-use crate::federation::{Kit, Took, Verdict, World};
+use crate::prelude::*;
 
 /// What one round cost.
 #[derive(Clone, Default)]

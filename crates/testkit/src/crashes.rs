@@ -1,20 +1,8 @@
 //! A federation whose processes die where they are told to, and everything that ever left its sites.
 
-use std::{
-    cell::Cell,
-    collections::{BTreeMap, BTreeSet},
-    rc::Rc,
-};
+use veilsum_proto::message::context_of;
 
-use veilsum_proto::{
-    Error,
-    message::{Kind, context_of},
-};
-
-use crate::{
-    federation::{Crash, Kit, Total, Verdict, World},
-    wire::{WORDS, sum, value},
-};
+use crate::prelude::*;
 
 /// A federation and what befalls it besides.
 pub struct Ordeal {

@@ -8,30 +8,14 @@
 //! the loop moves, and `sites` and `hub` what the parties do when it is their turn.
 
 use std::{
-    collections::BTreeMap,
-    sync::{Arc, OnceLock},
+    sync::OnceLock,
     time::{Duration, Instant},
 };
 
-use chacha20::ChaCha20Rng;
-use rand_core::Rng;
-use veilsum_proto::{
-    Error,
-    aggregator::{self, Aggregator, Event, Millis},
-    identity::Identity,
-    journal::Record,
-    message::Kind,
-    plan::Terms,
-    policy::Asked,
-    site::Site,
-    suite::Hash,
-};
+use veilsum_proto::aggregator::Event;
 
 pub use crate::kit::Kit;
-use crate::{
-    secrets::Ledger,
-    wire::{WORDS, sum, value},
-};
+use crate::prelude::*;
 
 mod hub;
 mod parts;
@@ -250,12 +234,14 @@ impl World {
         cohort
     }
 
+    /// Who was lost, and why.
+    pub fn losses(&self) -> impl Iterator<Item = (u16, &Loss)> {
+        self.events.iter().filter_map(|e| if let Event::Lost { site, why } = e { Some((*site, why)) } else { None })
+    }
+
     /// Why a site was lost, in words.
     pub fn lost(&self, who: u16) -> Option<String> {
-        self.events.iter().find_map(|e| match e {
-            Event::Lost { site, why } if *site == who => Some(why.to_string()),
-            _ => None,
-        })
+        self.losses().find(|(site, _)| *site == who).map(|(_, why)| why.to_string())
     }
 
     fn note(&mut self, site: u16, from_site: bool, kind: Kind, bytes: &[u8]) {

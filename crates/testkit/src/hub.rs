@@ -1,26 +1,9 @@
 //! The one lying hub: a coordinator that says anything to anybody, and the real sites that it talks to.
 
-use std::collections::BTreeMap;
-
-use chacha20::{ChaCha20Rng, rand_core::SeedableRng};
 use serde::Serialize;
-use veilsum_proto::{
-    Error, Rule, codec,
-    identity::Identity,
-    journal::Record,
-    message::{Kind, session},
-    plan::Terms,
-    policy::Asked,
-    roster::PartyId,
-    site::{self, Site},
-    suite::{self, Hash},
-    vectors_api::await_no_opening,
-};
+use veilsum_proto::vectors_api::await_no_opening;
 
-use crate::{kit::Kit, wire::*};
-
-/// Computes a site's answer.
-pub type Answer = Box<dyn Fn(u16, &Asked) -> Vec<u64>>;
+use crate::prelude::*;
 
 /// A deck that a [`Hub`] made.
 #[derive(Clone)]

@@ -1,6 +1,6 @@
 //! Whole masked federations on loopback, in this process: made-up sites, plans, runs, and the same conversation in plain sums.
 
-use std::sync::{Arc, Mutex};
+use std::sync::Mutex;
 
 use veilsum_cluster::{
     Algorithm, Domain, Outcome, Prepared, Recipe, Rows, Step, Totals, method::Seeding, pooled, random::Stream,
@@ -16,12 +16,11 @@ use veilsum_node::{
     role::progress::Progress,
     split,
 };
-use veilsum_proto::plan::Terms;
 
 use crate::{
     data::DataSet,
-    federation::{Kit, World},
     memory::{Memory, Point},
+    prelude::*,
 };
 
 /// The columns of a data set with the pooled min-max box of the papers' tables.

@@ -61,36 +61,23 @@ impl Kit {
             application: Vec::new(),
         };
         change(&mut terms);
-        Kit {
-            identities,
-            roster: Arc::new(roster),
-            terms: Arc::new(terms),
-            floor: Floor::default(),
-            role: PartyId::Coordinator,
-        }
+        let (roster, terms) = (Arc::new(roster), Arc::new(terms));
+        Kit { identities, roster, terms, floor: Floor::default(), role: PartyId::Coordinator }
     }
 
     /// The configuration of site `i` towards the aggregator.
     pub fn site(&self, i: u16) -> SiteConfig {
-        SiteConfig {
-            identity: self.identities[usize::from(i) + 2].clone(),
-            roster: self.roster.clone(),
-            terms: self.terms.clone(),
-            floor: self.floor.clone(),
-            aggregator: self.role,
-        }
+        let identity = self.identities[usize::from(i) + 2].clone();
+        let (roster, terms, floor) = (self.roster.clone(), self.terms.clone(), self.floor.clone());
+        SiteConfig { identity, roster, terms, floor, aggregator: self.role }
     }
 
     /// The aggregator's configuration.
     pub fn coordinator(&self) -> AggregatorConfig {
-        AggregatorConfig {
-            identity: self.identities[usize::from(self.role == PartyId::Intermediary)].clone(),
-            roster: self.roster.clone(),
-            terms: self.terms.clone(),
-            role: self.role,
-            timing: Timing { join: 60_000, phase: 20_000, grace: 2_000, resend: 500 },
-            slots: self.terms.slots,
-        }
+        let identity = self.identities[usize::from(self.role == PartyId::Intermediary)].clone();
+        let (roster, terms, slots) = (self.roster.clone(), self.terms.clone(), self.terms.slots);
+        let timing = Timing { join: 60_000, phase: 20_000, grace: 2_000, resend: 500 };
+        AggregatorConfig { identity, roster, terms, role: self.role, timing, slots }
     }
 
     /// What a site says to a question by the protocol's own floor alone.

@@ -35,6 +35,7 @@ pub mod memory;
 pub mod methods;
 #[cfg(all(feature = "node", target_os = "linux"))]
 pub mod network;
+pub mod prelude;
 #[cfg(feature = "node")]
 pub mod program;
 pub mod recording;

@@ -1,15 +1,9 @@
 //! Lies of an authentic peer: every field of every message changed, under a signature that is right. Lies that somebody has to think
 //! of are in the bad vectors; here are those besides that are made of more than one field.
 
-use veilsum_proto::{
-    codec,
-    identity::Identity,
-    message::{HEADER, Kind, session},
-    roster::PartyId,
-    suite::Hash,
-};
+use veilsum_proto::message::HEADER;
 
-use crate::{recording::Course, wire::*};
+use crate::{prelude::*, recording::Course};
 
 mod values;
 

@@ -2,9 +2,8 @@
 //! use to tests alone. A party may be cut off from everybody at a step of a round.
 
 use std::{
-    collections::{BTreeMap, BTreeSet},
     net::SocketAddr,
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    sync::{Mutex, MutexGuard, PoisonError},
     time::Duration,
 };
 
@@ -14,10 +13,9 @@ use veilsum_node::carrier::{
     link::{Bytes, Closing, Connection, Incoming, Outgoing, Pending, ReadError},
     listener::{Door, Guest, Port, Refused},
 };
-use veilsum_proto::{
-    message::{Kind, context_of, kind_of},
-    suite::Hash,
-};
+use veilsum_proto::message::context_of;
+
+use crate::prelude::*;
 
 /// Writes that may wait for a peer that does not read.
 const QUEUE: usize = 64;

@@ -94,11 +94,10 @@ struct State {
 
 impl State {
     fn new(names: &[&str], family: Family, seed: u64) -> State {
-        let party = |(host, name): (u8, &&str)| Party {
-            name: (*name).into(),
-            address: family.address(host),
-            access: Access::default(),
-            passed: Passed::default(),
+        let (access, passed) = (Access::default(), Passed::default());
+        let party = |(host, name): (u8, &&str)| {
+            let (name, access) = ((*name).into(), access.clone());
+            Party { name, address: family.address(host), access, passed }
         };
         let parties = (1..).zip(names).map(party).collect();
         State { parties, waiting: BTreeMap::new(), number: 0, dice: Dice::new(seed), over: false }

@@ -325,9 +325,14 @@ pub fn fingerprint_of(roster: &str) -> String {
     told["fingerprint"].as_str().expect("a fingerprint").to_owned()
 }
 
+/// What stands behind an option.
+fn value_of<'a>(args: &'a [String], option: &str) -> Option<&'a str> {
+    args.iter().position(|arg| arg == option).map(|at| args[at + 1].as_str())
+}
+
 /// What a site's operator does before a run: agrees to the sites of its roster, and to a plan that needs it.
 pub fn agree(client: &[String]) {
-    let of = |option: &str| client.iter().position(|arg| arg == option).map(|at| client[at + 1].as_str());
+    let of = |option: &str| value_of(client, option);
     let (Some(roster), Some(plan)) = (of("--roster"), of("--plan")) else { return };
     let shown = veilsum(&["plan", "check", "--roster", roster, "--plan", plan, "--json"]);
     let shown: serde_json::Value = serde_json::from_str(&shown.stdout).unwrap_or_default();
@@ -448,17 +453,16 @@ impl Parties {
         let kept = all.into_iter().filter(|(option, _)| !given(option));
         let head = std::iter::once("run".to_owned()).chain(kept.flat_map(|(option, file)| [option.to_owned(), file]));
         let args: Vec<String> = head.chain(more.iter().map(|m| (*m).to_owned())).collect();
-        let roster = args.iter().position(|arg| arg == "--roster").map(|at| args[at + 1].clone()).expect("a roster");
-        let key = args.iter().position(|arg| arg == "--key").map(|at| args[at + 1].clone()).expect("a key");
+        let [roster, key] = ["--roster", "--key"].map(|option| value_of(&args, option).expect("an option"));
         // After the call of a federation's first roster, which all of these parties keep beside their keys, in one folder.
-        if let (Ok(roster), Ok(Pinned { roster: None, .. })) = (load_roster(&roster), Pinned::load(Path::new(&key))) {
-            Pinned::change(Path::new(&key), |pinned| pinned.roster = Some(roster)).expect("a file");
+        if let (Ok(roster), Ok(Pinned { roster: None, .. })) = (load_roster(roster), Pinned::load(Path::new(key))) {
+            Pinned::change(Path::new(key), |pinned| pinned.roster = Some(roster)).expect("a file");
         }
         if name.starts_with("site-") {
-            let state = args.iter().position(|arg| arg == "--state").map(|at| args[at + 1].clone()).expect("a folder");
+            let state = value_of(&args, "--state").expect("a folder");
             // What is wrong with it is the run's to say.
-            if let Ok((identity, _)) = load_identity(&key) {
-                let _ = ledger::begin(Path::new(&state), &identity.digest_secret());
+            if let Ok((identity, _)) = load_identity(key) {
+                let _ = ledger::begin(Path::new(state), &identity.digest_secret());
             }
             agree(&args);
         }

@@ -1,39 +1,19 @@
 //! An honest run written down, party by party, so that a site or the aggregator can be brought into any state of it
 //! again and then be told something else.
 
-use chacha20::ChaCha20Rng;
-use veilsum_proto::{
-    Error, Rule,
-    aggregator::{self, Aggregator, Event, Millis},
-    identity::Identity,
-    journal::Record,
-    message::Kind,
-    policy::Asked,
-    site::{self, Site},
-    suite::Hash,
-};
+use veilsum_proto::aggregator::Event;
 
-use crate::{
-    federation::{HUB, Reply, World},
-    kit::Kit,
-    wire::*,
-};
+use crate::prelude::*;
 pub use crate::{
     federation::{Heard, Told, rng_of},
     secrets::Ledger,
 };
 
 /// Kinds that an aggregator sends to a site.
-pub const OF_HUB: [Kind; 8] = [
-    Kind::OpenDeck,
-    Kind::Directory,
-    Kind::DirectoryCertificate,
-    Kind::DeliverShares,
-    Kind::Ask,
-    Kind::Survivors,
-    Kind::Certificate,
-    Kind::Opening,
-];
+pub const OF_HUB: [Kind; 8] = {
+    use Kind::*;
+    [OpenDeck, Directory, DirectoryCertificate, DeliverShares, Ask, Survivors, Certificate, Opening]
+};
 
 /// Kinds that a site sends.
 pub const OF_SITES: [Kind; 9] = [

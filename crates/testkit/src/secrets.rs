@@ -1,21 +1,8 @@
 //! A site's secrets as its journal holds them, the masks that follow from them, and a ledger of all that a site gives away.
 
-use std::collections::{BTreeMap, BTreeSet};
-
 use serde::{Deserialize, Serialize};
-use veilsum_proto::{
-    codec,
-    journal::{Record, RecordKind},
-    message::Kind,
-    policy::Asked,
-    suite::Hash,
-    vectors_api as api,
-};
 
-use crate::{
-    hub::Hub,
-    wire::{Check, Parts},
-};
+use crate::prelude::*;
 
 /// All that a site keeps secret of one deck, written a second time after section 12 of the specification.
 #[derive(Serialize, Deserialize)]

@@ -2,10 +2,7 @@
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
-use chacha20::{
-    ChaCha20Rng,
-    rand_core::{Rng, SeedableRng},
-};
+use crate::prelude::*;
 
 /// Chance from a seed.
 pub struct Dice(ChaCha20Rng);
@@ -33,10 +30,14 @@ impl Dice {
     }
 }
 
+/// What a variable of the environment says.
+pub fn number(variable: &str) -> Option<u64> {
+    std::env::var(variable).ok().map(|value| value.parse().expect("a number"))
+}
+
 /// Plays so many seeds, or `VEILSUM_SEEDS` of them, or the one of `VEILSUM_SEED`; how many. Those that fail are named, with the test to
 /// replay them.
 pub fn play(usual: u64, test: &str, mut each: impl FnMut(u64)) -> u64 {
-    let number = |name: &str| std::env::var(name).ok().map(|v| v.parse::<u64>().expect("a number"));
     let seeds = match number("VEILSUM_SEED") {
         Some(seed) => seed..seed + 1,
         None => 0..number("VEILSUM_SEEDS").unwrap_or(usual),

@@ -1,25 +1,12 @@
 //! Reads the vectors, draws their numbers, and plays their sessions.
 
-use std::{convert::Infallible, path::Path, sync::Arc};
+use std::{convert::Infallible, path::Path};
 
 use rand_core::{TryCryptoRng, TryRng};
 use serde_json::{Value, json};
-use veilsum_proto::{
-    Error, Rule,
-    aggregator::{self, Aggregator, AggregatorConfig, Loss, Millis, Timing},
-    codec,
-    identity::{Identity, from_hex},
-    journal::Record,
-    limits::MAX_BODY,
-    plan::SignedTerms,
-    policy::{Asked, Floor},
-    roster::{PartyId, SignedRoster},
-    site::{self, Site},
-    standing::{Answered, Member, Standing},
-    suite::Hash,
-};
+use veilsum_proto::{identity::from_hex, limits::MAX_BODY, plan::SignedTerms, roster::SignedRoster};
 
-use crate::{hub::rule, kit::Kit};
+use crate::prelude::*;
 
 pub const SESSIONS: [&str; 7] =
     ["session_3", "session_5", "session_7", "session_4_of_5", "session_10", "session_same", "session_counted"];

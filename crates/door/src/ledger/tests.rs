@@ -149,9 +149,8 @@ fn what_left_is_there_again_and_the_same_frame_is_free() {
     let checked = site.check(Some(head.link)).unwrap();
     assert_eq!(checked.entries.len(), 13);
     let text = fs::read_to_string(site.file()).unwrap();
-    assert!(
-        text.lines().all(|line| line.starts_with("{\"form\":1,\"index\":")) && text.contains("\"kind\":\"fuzzy_sums\"")
-    );
+    assert!(text.lines().all(|line| line.starts_with("{\"form\":1,\"index\":")), "{text}");
+    assert!(text.contains("\"kind\":\"fuzzy_sums\""), "{text}");
 }
 
 /// [LED-7]: an answer is charged before it is made, and leaves in one frame; the same frame again is free, and another one does not leave. One
@@ -186,9 +185,8 @@ fn led_7_a_charge_is_for_one_frame() {
     words(&mut ledger, b"other words", 2).unwrap();
     assert_eq!(spent(&ledger), (17, 17));
     assert!(ledger.has_left(b"words") && ledger.account().has_answered(&TALK, &place(2, 9)));
-    assert!(
-        !ledger.account().has_answered(&TALK, &place(3, 9)) && !ledger.account().has_answered(&OTHER, &place(1, 9))
-    );
+    assert!(!ledger.account().has_answered(&TALK, &place(3, 9)));
+    assert!(!ledger.account().has_answered(&OTHER, &place(1, 9)));
 }
 
 /// [LED-7]: an answer that nobody was charged for, or for another round than was charged, does not leave; what was charged still does.
@@ -385,10 +383,8 @@ fn vectors() {
                 let found = check(&file, hash("head"));
                 match (case["rule"].as_str(), found) {
                     (None, Ok(checked)) => {
-                        assert_eq!(
-                            (checked.head.entries, Some(checked.head.link)),
-                            (case["entries"].as_u64().unwrap(), hash("link"))
-                        );
+                        let Head { entries, link } = checked.head;
+                        assert_eq!((entries, Some(link)), (case["entries"].as_u64().unwrap(), hash("link")));
                         let lines: String = checked.entries.iter().map(|e| e.link().to_string()).collect();
                         assert_eq!(lines.len(), 64 * checked.entries.len());
                     }

@@ -62,6 +62,12 @@ fn answer(nano_rho: Option<u64>) -> Answer {
     Answer { kind: "fuzzy_sums".into(), question: Hash([4; 32]), cost, drawn: None, table }
 }
 
+/// A question to five sites.
+fn asked(words: usize) -> Asked {
+    let (context, run, cohort) = (Hash([6; 32]), Hash([3; 32]), (0..5).collect());
+    Asked { context, run, slot: (0, 1), cohort, words, query: Vec::new(), rounds: 1, sites: 5 }
+}
+
 /// An account whose operator accepted the sites, and which spent so much under other plans.
 fn account(spent: u64) -> Account {
     let mut account = Account::default();
@@ -90,6 +96,9 @@ fn pol_4_to_10_every_no_has_a_cause() {
         ..exact()
     };
     let floor = |floor: Floor| Policy { floor, ..policy() };
+    let colluders = floor(Floor { colluders: 4, ..Floor::default() });
+    let rounds = floor(Floor { max_rounds: 9, ..Floor::default() });
+    let persons = || Policy { unit: Unit::Person(3), ..policy() };
     let big = DEFAULT_NANO_RHO;
     let careful = || Policy { ask: Ask::Always, ..policy() };
     let any = || PlanFacts { totals: Sites::Any, ..noisy(5) };
@@ -101,28 +110,13 @@ fn pol_4_to_10_every_no_has_a_cause() {
         (noisy(5), policy(), big - 4, Err(No::Account { left: 4, cap: big })),
         (noisy(u64::MAX), policy(), 60, Err(No::Account { left: big - 60, cap: big })),
         (PlanFacts { sites: 2, ..noisy(5) }, policy(), 0, Err(No::Below(Below::Sites { over: 2, least: 3 }))),
-        (
-            noisy(5),
-            floor(Floor { colluders: 4, ..Floor::default() }),
-            0,
-            Err(No::Threshold { sites: 5, threshold: 4, colluders: 4 }),
-        ),
-        (
-            noisy(5),
-            floor(Floor { max_rounds: 9, ..Floor::default() }),
-            0,
-            Err(No::Below(Below::Questions { asked: 10, most: 9 })),
-        ),
+        (noisy(5), colluders, 0, Err(No::Threshold { sites: 5, threshold: 4, colluders: 4 })),
+        (noisy(5), rounds, 0, Err(No::Below(Below::Questions { asked: 10, most: 9 }))),
         (noisy(5), Policy { methods: lists("kmeans"), ..policy() }, 0, Err(No::Method)),
         (noisy(5), Policy { columns: lists("age"), ..policy() }, 0, Err(No::Column(2))),
         (unit(Unit::Person(3)), policy(), 0, Err(No::NoPersons)),
-        (
-            noisy(5),
-            Policy { unit: Unit::Person(3), ..policy() },
-            0,
-            Err(No::Unit { plan: Unit::Row, own: Unit::Person(3) }),
-        ),
-        (unit(Unit::Person(3)), Policy { unit: Unit::Person(3), ..policy() }, 0, Ok(big - 5)),
+        (noisy(5), persons(), 0, Err(No::Unit { plan: Unit::Row, own: Unit::Person(3) })),
+        (unit(Unit::Person(3)), persons(), 0, Ok(big - 5)),
         (noisy(5), Policy { max_rows: 1 << 21, ..policy() }, 0, Err(No::Room { plan: 1 << 20, own: 1 << 21 })),
         (exact(), Policy { exact: Exact::Never, ..policy() }, 0, Err(No::Exact)),
         (of_exact(6, None, false), policy(), 0, Err(No::Clusters)),
@@ -145,16 +139,7 @@ fn pol_4_to_10_every_no_has_a_cause() {
 /// [POL-8]: a question is charged to the last 10^-9 of rho, within the plan's price and the cap.
 #[test]
 fn pol_8_a_question_is_within_price_and_cap() {
-    let asked = Asked {
-        context: Hash([6; 32]),
-        run: Hash([3; 32]),
-        slot: (0, 1),
-        cohort: (0..5).collect(),
-        words: 9,
-        query: Vec::new(),
-        rounds: 1,
-        sites: 5,
-    };
+    let asked = asked(9);
     let at = (&Talk { session: Hash([5; 32]), ..talk(PLAN) }, &PLACE);
     let policy = Policy { nano_rho: Some(100), ..Policy::default() };
     let no =
@@ -204,16 +189,7 @@ fn pol_8_a_question_is_within_price_and_cap() {
 #[test]
 fn noi_3_an_answer_leaves_with_the_noise_that_it_was_charged_for() {
     let consent = |words| {
-        let asked = Asked {
-            context: Hash([6; 32]),
-            run: Hash([3; 32]),
-            slot: (0, 1),
-            cohort: (0..5).collect(),
-            words,
-            query: Vec::new(),
-            rounds: 1,
-            sites: 5,
-        };
+        let asked = asked(words);
         let at = (&Talk { session: Hash([5; 32]), ..talk(PLAN) }, &PLACE);
         let cost = Cost { scalars: words as u64, nano_rho: Some(10) };
         let answer = Answer { cost, ..answer(Some(10)) };

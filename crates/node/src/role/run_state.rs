@@ -74,7 +74,7 @@ impl RunState {
                 self.judged = Some(question::digest(&batch));
             }
             Told::Said(said) if is_ask(&said) => {
-                let query = self.documents().asked(&said.directory, &said.frame).map_err(lost)?.query;
+                let query = self.documents().asked(&said.directory, &said.frame).map_err(lost)?.ask.query;
                 let question = Question::from_bytes(&query).map_err(lost)?;
                 self.replay.ask(&question).map_err(lost)?;
                 self.asked = Some(said);

@@ -32,10 +32,15 @@ pub(crate) struct Env {
 
 impl Env {
     pub(crate) fn site_error(&self, site: u16, what: impl Into<String>, rule: Rule) -> Error {
-        Error::peer(self.roster.name_of(PartyId::Site(site)), what, rule)
+        Error::peer(self.name_of(site), what, rule)
     }
 
-    /// A frame whose message is empty.
+    /// This site is at fault unless this holds.
+    pub(crate) fn demand(&self, site: u16, holds: bool, otherwise: &str, rule: Rule) -> Result<(), Error> {
+        if holds { Ok(()) } else { Err(self.site_error(site, otherwise, rule)) }
+    }
+
+    /// A frame whose message is encoded already.
     pub(crate) fn frame_raw(&self, kind: Kind, context: &Hash, message: &[u8]) -> Arc<Vec<u8>> {
         Arc::new(message::frame_encoded(&self.identity, &self.session, kind, context, message))
     }

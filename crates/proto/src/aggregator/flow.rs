@@ -47,13 +47,9 @@ impl Aggregator {
             return;
         }
         if self.attempts > MAX_DECK_ATTEMPTS {
-            self.fail(Error::Quorum {
-                step: "a deck (members kept vanishing while it was set up)".into(),
-                alive: self.candidates().len(),
-                needed: self.env.terms.least(self.peers.len()),
-                rule: Rule::Kex11,
-            });
-            return;
+            let step = "a deck (members kept vanishing while it was set up)".into();
+            let (alive, needed) = (self.candidates().len(), self.env.terms.least(self.peers.len()));
+            return self.fail(Error::Quorum { step, alive, needed, rule: Rule::Kex11 });
         }
         match self.env.enough(self.candidates().len(), "a deck") {
             Ok(_) => self.open_deck(now),
@@ -65,7 +61,8 @@ impl Aggregator {
     pub(super) fn leave_out(&mut self, site: u16, now: Millis) {
         self.lose(site, Loss::LeftOut, now);
         let unused = |deck: &ReadyDeck| deck.next_slot == 0 && deck.members.contains(&site);
-        if self.totals == 0 && self.round.is_none() && !self.failed && self.deck.as_ref().is_some_and(unused) {
+        let nothing_asked = self.previous_context == Hash::default() && self.round.is_none();
+        if nothing_asked && !self.failed && self.deck.as_ref().is_some_and(unused) {
             (self.deck, self.spare, self.setup) = (None, None, None);
             self.reopen_deck(now);
         }
@@ -81,8 +78,7 @@ impl Aggregator {
                 Ok(Some(deck)) => {
                     self.setup = None;
                     self.attempts = 0;
-                    self.deck_ready(deck, now);
-                    return;
+                    return self.deck_ready(deck, now);
                 }
                 Ok(None) => {
                     let first = self.cohort.is_none();
@@ -98,10 +94,7 @@ impl Aggregator {
                     self.send_all(&frames);
                 }
                 Err(_) if self.round.is_some() => self.setup = None,
-                Err(e) => {
-                    self.fail(e);
-                    return;
-                }
+                Err(e) => return self.fail(e),
             }
         }
     }
@@ -124,10 +117,8 @@ impl Aggregator {
         if self.round.is_some() || self.waiting_question.is_none() || self.failed {
             return;
         }
-        if self.deck.as_ref().is_none_or(|d| d.next_slot >= d.slots)
-            && let Some(spare) = self.spare.take()
-        {
-            self.deck = Some(spare);
+        if self.deck.as_ref().is_none_or(|d| d.next_slot >= d.slots) {
+            self.deck = self.spare.take().or(self.deck.take());
         }
         let Some(deck) = self.deck.as_mut().filter(|d| d.next_slot < d.slots) else {
             if self.setup.is_none() {
@@ -139,9 +130,8 @@ impl Aggregator {
             deck.members.iter().copied().filter(|m| self.cohort.as_ref().is_some_and(|c| c.contains(m))).collect();
         let needed = self.env.least(deck.threshold);
         if cohort.len() < needed {
-            let alive = cohort.len();
-            self.fail(Error::Quorum { step: "a round".into(), alive, needed, rule: Rule::Pol1 });
-            return;
+            let (step, alive) = ("a round".into(), cohort.len());
+            return self.fail(Error::Quorum { step, alive, needed, rule: Rule::Pol1 });
         }
         let Some((query, words)) = self.waiting_question.take() else { return };
         let slot = deck.next_slot;
@@ -203,8 +193,7 @@ impl Aggregator {
                 }
                 Ok(Progress::Guilty(guilty)) => {
                     let sites = guilty.into_iter().map(|(site, error)| (site, Loss::Misbehaved(error))).collect();
-                    self.lose_all(sites, now);
-                    return;
+                    return self.lose_all(sites, now);
                 }
                 Ok(Progress::Done(done)) => {
                     let context = round.context;
@@ -212,18 +201,13 @@ impl Aggregator {
                     let opening = done.opening.as_ref().map(codec::encode);
                     self.follow(context, &done.total.values, opening.as_deref());
                     self.round = None;
-                    self.totals += 1;
                     self.persist(Entry::Total { total: done.total.clone(), opening });
                     let events =
                         done.wrong_shares.into_iter().map(|(holder, owner)| Event::WrongShare { holder, owner });
                     self.out.extend(events.map(Output::Event));
-                    self.tell(done.total);
-                    return;
+                    return self.tell(done.total);
                 }
-                Err(e) => {
-                    self.fail(e);
-                    return;
-                }
+                Err(e) => return self.fail(e),
             }
         }
     }

@@ -51,7 +51,7 @@ struct Peer {
 
 /// The state machine of a coordinator or intermediary.
 pub struct Aggregator {
-    env: Env,
+    pub(crate) env: Env,
     slots: u16,
     run: Hash,
     peers: Vec<Peer>,
@@ -71,8 +71,6 @@ pub struct Aggregator {
     /// What asked for shares of the last total, for the sites whose shares were not needed any more: a new process there learns by it
     /// that its vector is in a total, until the next question.
     unanswered: BTreeMap<u16, Arc<Vec<u8>>>,
-    /// Totals of this run.
-    totals: u32,
     closed: bool,
     failed: bool,
     started: Millis,
@@ -97,32 +95,22 @@ impl Aggregator {
 
     /// An aggregator that has sent nothing yet.
     fn idle(config: AggregatorConfig, now: Millis, run: Hash) -> Result<Aggregator, Error> {
-        let own = config.roster.member(config.role).map(|m| m.key);
-        if matches!(config.role, PartyId::Site(_)) || own != Some(config.identity.public()) {
-            return Err(Error::invalid(
-                "roster",
-                "this identity is not the one that the roster gives this role",
-                Rule::Ros7,
-            ));
+        let AggregatorConfig { identity, roster, terms, role, timing, slots } = config;
+        let own = roster.member(role).map(|m| m.key);
+        if matches!(role, PartyId::Site(_)) || own != Some(identity.public()) {
+            let why = "this identity is not the one that the roster gives this role";
+            return Err(Error::invalid("roster", why, Rule::Ros7));
         }
-        if config.slots == 0 || config.slots > config.terms.slots {
+        if slots == 0 || slots > terms.slots {
             return Err(Error::ApiMisuse("a deck has at least one slot and at most the plan's number"));
         }
-        let session = message::session(&config.terms.hash(), &config.roster.hash(), config.role);
-        let peers = config.roster.sites.iter().map(|_| Peer::default()).collect();
-        let opening = config.role.opens();
+        let session = message::session(&terms.hash(), &roster.hash(), role);
+        let keys = DecodedKeys::new(roster.sites.iter().map(|site| site.key));
+        let peers = roster.sites.iter().map(|_| Peer::default()).collect();
+        let (opening, kept) = (role.opens(), round::KEPT);
         Ok(Aggregator {
-            env: Env {
-                identity: config.identity,
-                keys: DecodedKeys::new(config.roster.sites.iter().map(|site| site.key)),
-                roster: config.roster,
-                terms: config.terms,
-                session,
-                timing: config.timing,
-                opening,
-                kept: round::KEPT,
-            },
-            slots: config.slots,
+            env: Env { identity, keys, roster, terms, session, timing, opening, kept },
+            slots,
             run,
             peers,
             cohort: None,
@@ -137,19 +125,12 @@ impl Aggregator {
             previous_total: Hash::default(),
             opening: None,
             unanswered: BTreeMap::new(),
-            totals: 0,
             closed: false,
             failed: false,
             started: now,
             unfinished: Unfinished::default(),
             out: VecDeque::new(),
         })
-    }
-
-    /// Masked inputs of so many bytes at most are kept until the round is over, in place of 64 MiB; larger ones are added up
-    /// as they come, and asked for again where somebody leaves ([RND-7]).
-    pub fn keep_at_most(&mut self, bytes: usize) {
-        self.env.kept = bytes;
     }
 
     /// The next thing to do, in order.
@@ -210,16 +191,18 @@ impl Aggregator {
             Input::Messages(frames) => self.messages(frames, now),
             Input::Ask { query, words } => {
                 if words == 0 || words > MAX_WORDS || query.len() > MAX_QUERY {
-                    self.fail(Error::ApiMisuse("a question without words, or larger than a frame can be"));
-                    return;
+                    return self.fail(Error::ApiMisuse("a question without words, or larger than a frame can be"));
                 }
                 if self.round.is_some() || self.waiting_question.is_some() {
-                    self.fail(Error::ApiMisuse("a question while another is open"));
-                    return;
+                    return self.fail(Error::ApiMisuse("a question while another is open"));
                 }
-                if !self.asked_before(&query, words, now) {
-                    self.waiting_question = Some((query, words));
-                    self.start_round(now);
+                match self.asked_before(&query, words, now) {
+                    Ok(true) => {}
+                    Ok(false) => {
+                        self.waiting_question = Some((query, words));
+                        self.start_round(now);
+                    }
+                    Err(error) => self.fail(error),
                 }
             }
             Input::Close => {
@@ -392,8 +375,7 @@ impl Aggregator {
 
     /// [SHR-7]: a box did not open. The aggregator cannot tell which of the two is at fault, so both are out.
     fn complaint(&mut self, complainer: u16, against: u16, now: Millis) {
-        let (a, b) =
-            (self.env.roster.name_of(PartyId::Site(complainer)), self.env.roster.name_of(PartyId::Site(against)));
+        let (a, b) = (self.env.name_of(complainer), self.env.name_of(against));
         let what = format!("{a} cannot open the shares that {b} sealed for it; one of the two is at fault");
         for site in [against, complainer] {
             let error = self.env.site_error(site, what.clone(), Rule::Shr7);
@@ -405,16 +387,12 @@ impl Aggregator {
     fn expire(&mut self, now: Millis) {
         let grace = self.env.timing.grace;
         let joining = self.setup.as_ref().is_some_and(Setup::is_joining) && self.cohort.is_none();
-        let mut gone: BTreeSet<u16> = BTreeSet::new();
-        let mut silent: BTreeSet<u16> = BTreeSet::new();
+        // With whether it is silent, or gone.
+        let mut lost: BTreeSet<(bool, u16)> = BTreeSet::new();
         let mut resend = Vec::new();
         let mut join_over = false;
-        for (p, is_setup) in self
-            .setup
-            .iter_mut()
-            .map(|s| (&mut s.pending, true))
-            .chain(self.round.iter_mut().map(|r| (&mut r.pending, false)))
-        {
+        let setup = self.setup.iter_mut().map(|s| &mut s.pending);
+        for p in setup.chain(self.round.iter_mut().map(|r| &mut r.pending)) {
             let late = now >= p.deadline;
             let again = now >= p.resend_at;
             if again {
@@ -422,14 +400,11 @@ impl Aggregator {
             }
             for site in p.frames.keys() {
                 let peer = &self.peers[usize::from(*site)];
-                let over = peer.detached_at.is_some_and(|at| now >= at.after(grace));
-                if is_setup && joining {
+                if joining {
                     // Before the first deck a late site is not lost; the join deadline decides.
                     join_over |= late;
-                } else if late {
-                    silent.insert(*site);
-                } else if over {
-                    gone.insert(*site);
+                } else if late || peer.detached_at.is_some_and(|at| now >= at.after(grace)) {
+                    lost.insert((late, *site));
                 }
                 if again && peer.attached {
                     resend.extend(p.for_site(*site));
@@ -442,11 +417,9 @@ impl Aggregator {
             self.setup.iter_mut().for_each(Setup::stop_waiting);
             self.advance_setup(now);
         }
-        for (site, why) in
-            gone.into_iter().map(|s| (s, Loss::Gone)).chain(silent.into_iter().map(|s| (s, Loss::Silent)))
-        {
+        for (silent, site) in lost {
             if !self.failed {
-                self.lose(site, why, now);
+                self.lose(site, if silent { Loss::Silent } else { Loss::Gone }, now);
             }
         }
     }

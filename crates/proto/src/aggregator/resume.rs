@@ -93,26 +93,16 @@ impl Aggregator {
                 else {
                     return Err(bad("a total in it belongs to no question"));
                 };
-                let context = self.asked_again(&q)?;
-                self.follow(context, &total.values, opening.as_deref());
-                let directory = self.directory().unwrap_or_default();
-                let opened = self.opening.iter().filter(|_| opening.is_some());
-                self.unfinished.said.extend(opened.map(|frame| (directory, frame.clone())));
-                self.totals += 1;
+                let (round, directory) = (self.reopen(&q, Millis(0))?, self.directory().unwrap_or_default());
+                // The question is kept as it was sent, and so is what opened its total.
+                let asked = self.env.opening.then(|| round.ask.clone());
+                self.follow(round.context, &total.values, opening.as_deref());
+                let opened = self.opening.clone().filter(|_| opening.is_some());
+                self.unfinished.said.extend(asked.into_iter().chain(opened).map(|frame| (directory, frame)));
                 self.unfinished.past.push_back((q, total));
             }
         }
         Ok(())
-    }
-
-    /// The context of a round that is over, whose question is kept as it was sent.
-    fn asked_again(&mut self, q: &Question) -> Result<Hash, Error> {
-        let round = self.reopen(q, Millis(0))?;
-        if self.env.opening {
-            let directory = self.directory().unwrap_or_default();
-            self.unfinished.said.push((directory, round.ask.clone()));
-        }
-        Ok(round.context)
     }
 
     /// What a process before this one sent to every site, in its order, with the directory of the deck: the questions of rounds that are
@@ -130,31 +120,28 @@ impl Aggregator {
     }
 
     /// Whether an earlier process put this question. Its total is then reported again, or its round resumed.
-    pub(super) fn asked_before(&mut self, query: &[u8], words: usize, now: Millis) -> bool {
-        let other = || Error::Journal("this run would ask something else now than it asked before".into());
+    ///
+    /// # Errors
+    /// `Error::Journal` if it put another one.
+    pub(super) fn asked_before(&mut self, query: &[u8], words: usize, now: Millis) -> Result<bool, Error> {
+        let same = |question: &Question| match question.is(query, words) {
+            true => Ok(()),
+            false => Err(Error::Journal("this run would ask something else now than it asked before".into())),
+        };
         if let Some((question, total)) = self.unfinished.past.pop_front() {
-            if question.is(query, words) {
-                self.tell(total);
-            } else {
-                self.fail(other());
+            same(&question)?;
+            self.tell(total);
+        } else if let Some((question, named)) = self.unfinished.open.take() {
+            same(&question)?;
+            let mut round = self.reopen(&question, now)?;
+            if let Some((named, shares)) = named {
+                round.bind(named, shares);
             }
-            return true;
+            self.put(round);
+        } else {
+            return Ok(false);
         }
-        let Some((question, named)) = self.unfinished.open.take() else { return false };
-        if !question.is(query, words) {
-            self.fail(other());
-            return true;
-        }
-        match self.reopen(&question, now) {
-            Ok(mut round) => {
-                if let Some((named, shares)) = named {
-                    round.bind(named, shares);
-                }
-                self.put(round);
-            }
-            Err(e) => self.fail(e),
-        }
-        true
+        Ok(true)
     }
 
     /// Sites need time to notice that the process they spoke to is another.

@@ -22,7 +22,7 @@ use crate::{
     },
     rule::Rule,
     shamir,
-    suite::{self, Hash, Secret},
+    suite::{Hash, Purpose, Secret},
 };
 use curve25519_dalek::scalar::Scalar;
 use zeroize::Zeroizing;
@@ -115,7 +115,7 @@ impl Round {
             inputs: BTreeMap::new(),
             sums: Sums::new(words),
             weighted: env.opening.then(|| Weighted::new(words)),
-            weights: suite::derive(&env.identity.seed()[..], "weights", &[&context.0]),
+            weights: Purpose::new("weights", &[&context.0]).derive(&env.identity.seed()[..]),
             stale: false,
             seeds: BTreeMap::new(),
             phase: Phase::Collect,
@@ -213,13 +213,10 @@ impl Round {
             return Ok(());
         }
         let signed = frame.proof.signed_message();
-        if self.bound.as_ref().and_then(|(bound, _)| bound.input(from)).is_some_and(|before| *before != signed) {
-            return Err(env.site_error(from, TWICE, Rule::Inp2));
-        }
+        let bound = self.bound.as_ref().and_then(|(bound, _)| bound.input(from));
+        env.demand(from, bound.is_none_or(|before| *before == signed), TWICE, Rule::Inp2)?;
         if let Some(before) = self.inputs.get(&from) {
-            if before.proof.signed_message() != signed {
-                return Err(env.site_error(from, TWICE, Rule::Inp2));
-            }
+            env.demand(from, before.proof.signed_message() == signed, TWICE, Rule::Inp2)?;
             self.repeated(env, from, frame);
             return Ok(());
         }
@@ -235,18 +232,13 @@ impl Round {
         if words.len() != self.words || !rest.is_empty() {
             return Err(wrong_length());
         }
-        if !env.opening && *commitment != commit::NONE {
-            return Err(env.site_error(
-                from,
-                "committed to its input towards an aggregator that opens no totals",
-                Rule::Inp4,
-            ));
-        }
+        let may_commit = env.opening || *commitment == commit::NONE;
+        let otherwise = "committed to its input towards an aggregator that opens no totals";
+        env.demand(from, may_commit, otherwise, Rule::Inp4)?;
         let digest = frame.masked.unwrap_or_else(|| masked_digest(bytes));
-        if self.inputs.values().any(|other| other.digest == digest) {
-            // Two honest masked vectors are equal with probability 2^-64 at most, so this one was copied.
-            return Err(env.site_error(from, "sent the masked vector of another site as its own", Rule::Inp3));
-        }
+        // Two honest masked vectors are equal with probability 2^-64 at most, so an equal one was copied.
+        let own = self.inputs.values().all(|other| other.digest != digest);
+        env.demand(from, own, "sent the masked vector of another site as its own", Rule::Inp3)?;
         let words: Vec<u64> = words.iter().map(|w| u64::from_le_bytes(*w)).collect();
         let weight = self.weight(&signed);
         self.add(&words, weight);
@@ -257,7 +249,7 @@ impl Round {
 
     /// The weight of an input, drawn once the input is signed: 128 bits that its signer could not foresee.
     fn weight(&self, signed: &Hash) -> u128 {
-        let drawn = suite::expand(&self.weights, "weight", &[&signed.0]);
+        let drawn = Purpose::new("weight", &[&signed.0]).expand(&self.weights);
         let (low, _) = drawn.bytes().as_chunks::<16>();
         u128::from_le_bytes(low[0])
     }
@@ -293,16 +285,13 @@ impl Round {
             return Ok(());
         }
         let check: ConsistencyCheck = frame.decode("ConsistencyCheck")?;
-        if check.round != self.context {
-            return Err(env.site_error(from, "signed these survivors for another round", Rule::Con2));
-        }
+        env.demand(from, check.round == self.context, "signed these survivors for another round", Rule::Con2)?;
         let missing = self.cohort.iter().filter(|s| named.binary_search(s).is_err());
-        if !check.seeds.iter().map(|s| &s.missing).eq(missing) {
-            return Err(env.site_error(from, "did not send one seed for every missing site", Rule::Con3));
-        }
+        let whole = check.seeds.iter().map(|s| &s.missing).eq(missing);
+        env.demand(from, whole, "did not send one seed for every missing site", Rule::Con3)?;
         signed.insert(from, frame.proof);
         for s in &check.seeds {
-            self.seeds.insert((from, s.missing), Secret::new(s.seed));
+            self.seeds.insert((from, s.missing), Secret(s.seed));
         }
         Ok(())
     }
@@ -314,12 +303,9 @@ impl Round {
             return Ok(());
         }
         let sent = frame.arrays("Unmask")?;
-        if !sent.iter().all(shamir::is_canonical) {
-            return Err(env.site_error(from, "sent something that is not a share", Rule::Unm3));
-        }
-        if sent.len() != alive.len() {
-            return Err(env.site_error(from, "did not send one share for every survivor", Rule::Unm3));
-        }
+        let shares = sent.iter().all(shamir::is_canonical);
+        env.demand(from, shares, "sent something that is not a share", Rule::Unm3)?;
+        env.demand(from, sent.len() == alive.len(), "did not send one share for every survivor", Rule::Unm3)?;
         answers.insert(from, (frame.proof, sent.to_vec()));
         Ok(())
     }
@@ -328,12 +314,11 @@ impl Round {
     pub(crate) fn next(&mut self, env: &Env, deck: &ReadyDeck, now: Millis) -> Result<Progress, Error> {
         let waiting = !self.pending.frames.is_empty();
         match &mut self.phase {
-            Phase::Collect if waiting => Ok(Progress::Waiting),
+            Phase::Collect | Phase::Again { .. } | Phase::Check { .. } if waiting => Ok(Progress::Waiting),
             Phase::Collect => {
                 let alive = self.inputs.keys().copied().collect();
                 self.name_survivors(env, deck, alive, now)
             }
-            Phase::Again { .. } if waiting => Ok(Progress::Waiting),
             Phase::Again { alive, blame, guilty } => {
                 let (mut alive, blame, guilty) = (std::mem::take(alive), *blame, std::mem::take(guilty));
                 // They are out of the sums already.
@@ -345,7 +330,6 @@ impl Round {
                 self.phase = Phase::Again { alive, blame, guilty: Vec::new() };
                 Ok(Progress::Guilty(guilty))
             }
-            Phase::Check { .. } if waiting => Ok(Progress::Waiting),
             Phase::Check { alive, named, signed, context } => {
                 let (same, context, alive) = (alive == named, *context, std::mem::take(alive));
                 if !same {
@@ -443,7 +427,7 @@ impl Round {
         for site in alive {
             for gone in &missing {
                 let seed = self.seeds.get(&(*site, *gone)).ok_or(Error::ApiMisuse("a seed was not collected"))?;
-                masks.push((Secret::new(*seed.bytes()), mask::pair_sign(*site, *gone).reversed()));
+                masks.push((Secret(*seed.bytes()), mask::pair_sign(*site, *gone).reversed()));
             }
         }
         let mut values = self.sums.low.clone();
@@ -464,11 +448,11 @@ impl Round {
     ) -> Opening {
         let inputs = alive.iter().filter_map(|s| self.inputs.get(s));
         let opened =
-            |i: &Input| OpenedInput { commitment: i.commitment, digest: i.digest, signature: i.proof.signature() };
+            |i: &Input| OpenedInput { commitment: i.commitment, digest: i.digest, signature: i.proof.signature };
         let commitment = |m: &u16| deck.commitment(*m, self.slot);
         let check = |site: &u16| {
             let seeds = missing.iter().filter_map(|gone| self.seeds.get(&(*site, *gone))).map(|s| *s.bytes()).collect();
-            checks.get(site).map(|proof| OpenedCheck { seeds, signature: proof.signature() })
+            checks.get(site).map(|proof| OpenedCheck { seeds, signature: proof.signature })
         };
         // Where a site is missing, every survivor has already signed the same list.
         let agreements = if missing.is_empty() { deck.threshold } else { 0 };

@@ -137,10 +137,9 @@ impl Setup {
             (Phase::Accept { proofs, passing }, Kind::AcceptDirectory) => {
                 let AcceptDirectory { ciphertexts } = frame.decode("AcceptDirectory")?;
                 let receivers = self.keys.keys().copied().filter(|to| encapsulates(from, *to));
-                if !ciphertexts.iter().map(|c| c.site).eq(receivers) {
-                    let what = "did not send exactly one ciphertext for every member that it has to send one";
-                    return Err(env.site_error(from, what, Rule::Kex17));
-                }
+                let whole = ciphertexts.iter().map(|c| c.site).eq(receivers);
+                let otherwise = "did not send exactly one ciphertext for every member that it has to send one";
+                env.demand(from, whole, otherwise, Rule::Kex17)?;
                 proofs.insert(from, frame.proof);
                 for CiphertextFor { site, ciphertext } in ciphertexts {
                     let to = passing.entry(site).or_default();
@@ -153,25 +152,20 @@ impl Setup {
                     shares.commitments.len() == usize::from(self.open.slots)
                         && k.commitments == commitments_hash(&shares.commitments)
                 });
-                if !known {
-                    let what = "sent other commitments than it advertised";
-                    return Err(env.site_error(from, what, Rule::Shr3));
-                }
-                let others: Vec<u16> = self.keys.keys().copied().filter(|s| *s != from).collect();
+                env.demand(from, known, "sent other commitments than it advertised", Rule::Shr3)?;
+                let others = self.keys.keys().copied().filter(|s| *s != from);
                 let sized = |b: &SealedFor| b.sealed.len() == 32 * usize::from(self.open.slots) + 16;
-                if !shares.boxes.iter().map(|b| b.site).eq(others) || !shares.boxes.iter().all(sized) {
-                    let what = "did not send exactly one box of shares for every other member";
-                    return Err(env.site_error(from, what, Rule::Shr3));
-                }
+                let whole = shares.boxes.iter().map(|b| b.site).eq(others) && shares.boxes.iter().all(sized);
+                let otherwise = "did not send exactly one box of shares for every other member";
+                env.demand(from, whole, otherwise, Rule::Shr3)?;
                 self.commitments.insert(from, shares.commitments);
                 boxes.insert(from, shares.boxes);
             }
             (Phase::Deliver, Kind::ShareAck) => frame.nothing("ShareAck")?,
             (Phase::Deliver, Kind::ShareComplaint) => {
                 let complaint: ShareComplaint = frame.decode("ShareComplaint")?;
-                if complaint.against == from || !self.keys.contains_key(&complaint.against) {
-                    return Err(env.site_error(from, "complained about a box that it did not get", Rule::Shr7));
-                }
+                let got = complaint.against != from && self.keys.contains_key(&complaint.against);
+                env.demand(from, got, "complained about a box that it did not get", Rule::Shr7)?;
                 self.complaint = Some((from, complaint.against));
             }
             _ => return Ok(()),
@@ -184,24 +178,18 @@ impl Setup {
     /// [KEX-5], [KEX-8], [KEX-16]: keys that would make every other member refuse the directory are their sender's fault alone.
     fn check_keys(&self, env: &Env, from: u16, keys: &AdvertiseKeys) -> Result<(), Error> {
         // The site's own keys are not among them, because a site that has advertised is not asked again.
-        if self.keys.values().any(|(o, _)| o.dh_key == keys.dh_key || o.kem_key == keys.kem_key) {
-            return Err(env.site_error(from, "advertised a key that stands in the directory already", Rule::Kex5));
-        }
+        let fresh = self.keys.values().all(|(o, _)| o.dh_key != keys.dh_key && o.kem_key != keys.kem_key);
+        env.demand(from, fresh, "advertised a key that stands in the directory already", Rule::Kex5)?;
         let id = |(site, keys): (u16, &AdvertiseKeys)| {
             Member { site, key: env.roster.sites[usize::from(site)].key, standing: keys.standing }.id()
         };
-        if self.keys.iter().any(|(site, (other, _))| id((*site, other)) == id((from, keys))) {
-            return Err(env.site_error(from, "stated the account of another site as its own", Rule::Kex5));
-        }
+        let own = self.keys.iter().all(|(site, (other, _))| id((*site, other)) != id((from, keys)));
+        env.demand(from, own, "stated the account of another site as its own", Rule::Kex5)?;
         // Every clamped scalar is a multiple of eight, which is all that a point of small order, of the curve or its twist, needs
         // to vanish; eight alone costs a twentieth of one.
-        if MontgomeryPoint(keys.dh_key).mul_bits_be([true, false, false, false].into_iter()).0 == [0; 32] {
-            return Err(env.site_error(from, "advertised a key of small order", Rule::Kex8));
-        }
-        if !keys.kem_key.is_valid() {
-            return Err(env.site_error(from, "advertised an ML-KEM key that is none", Rule::Kex16));
-        }
-        Ok(())
+        let eightfold = MontgomeryPoint(keys.dh_key).mul_bits_be([true, false, false, false].into_iter());
+        env.demand(from, eightfold.0 != [0; 32], "advertised a key of small order", Rule::Kex8)?;
+        env.demand(from, keys.kem_key.is_valid(), "advertised an ML-KEM key that is none", Rule::Kex16)
     }
 
     /// Everybody answered: returns the next message to all, or the ready deck.
@@ -264,16 +252,10 @@ impl Setup {
             Phase::Deliver => {
                 let (hash, threshold, members) =
                     self.directory.take().ok_or(Error::ApiMisuse("a deck without a directory"))?;
-                return Ok(Some(ReadyDeck {
-                    index: self.open.index,
-                    hash,
-                    id: self.id,
-                    threshold,
-                    members,
-                    commitments: std::mem::take(&mut self.commitments),
-                    slots: self.open.slots,
-                    next_slot: 0,
-                }));
+                let (OpenDeck { index, slots, .. }, id) = (self.open, self.id);
+                let commitments = std::mem::take(&mut self.commitments);
+                let deck = ReadyDeck { index, hash, id, threshold, members, commitments, slots, next_slot: 0 };
+                return Ok(Some(deck));
             }
         }
         Ok(None)

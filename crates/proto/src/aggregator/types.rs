@@ -112,29 +112,22 @@ pub enum Event {
 }
 
 /// Why a site is out of a run.
-#[derive(Clone, PartialEq, Eq, Debug)]
+#[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Loss {
     /// Its connection broke and did not come back in time.
+    #[error("its connection broke and did not come back in time")]
     Gone,
     /// It did not answer in time.
+    #[error("it did not answer in time")]
     Silent,
     /// It refused, under this rule.
+    #[error("it refused under rule [{0}]; its operator sees why")]
     Refused(Rule),
     /// It broke a rule.
+    #[error("{0}")]
     Misbehaved(Error),
     /// The application goes on without it.
+    #[error("the run had gone on without it before")]
     LeftOut,
-}
-
-impl std::fmt::Display for Loss {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        match self {
-            Loss::Gone => f.write_str("its connection broke and did not come back in time"),
-            Loss::Silent => f.write_str("it did not answer in time"),
-            Loss::Refused(rule) => write!(f, "it refused under rule [{rule}]; its operator sees why"),
-            Loss::Misbehaved(e) => write!(f, "{e}"),
-            Loss::LeftOut => f.write_str("the run had gone on without it before"),
-        }
-    }
 }

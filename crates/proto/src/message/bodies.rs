@@ -14,7 +14,7 @@ use crate::{
     suite::{self, Hash},
 };
 
-#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub(crate) struct OpenDeck {
     pub(crate) run: Hash,
     pub(crate) index: u32,
@@ -100,16 +100,24 @@ pub(crate) struct ShareComplaint {
     pub(crate) against: u16,
 }
 
+/// A question.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
-pub(crate) struct Ask {
-    pub(crate) deck: u32,
-    pub(crate) slot: u16,
-    pub(crate) cohort: Vec<u16>,
-    pub(crate) words: u32,
-    pub(crate) previous_context: Hash,
-    pub(crate) previous_total: Hash,
+pub struct Ask {
+    /// Number of the deck.
+    pub deck: u32,
+    /// Its slot.
+    pub slot: u16,
+    /// Whose answers are asked for.
+    pub cohort: Vec<u16>,
+    /// Words of an answer.
+    pub words: u32,
+    /// The round before; zeros in the first round of a run.
+    pub previous_context: Hash,
+    /// The name of what was opened of the round before.
+    pub previous_total: Hash,
+    /// The application's query.
     #[serde(with = "codec::bytes")]
-    pub(crate) query: Vec<u8>,
+    pub query: Vec<u8>,
 }
 
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]

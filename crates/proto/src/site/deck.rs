@@ -79,8 +79,8 @@ pub(crate) struct ExpectShares {
     pub(crate) draft: Draft,
     seeds: Vec<Share>,
     own_shares: Vec<Share>,
-    /// None at this site's own place. Each in a block of its own, as the keys are.
-    peers: Vec<Option<Box<Peer>>>,
+    /// Of all other members. Each in a block of its own, as the keys are.
+    peers: Vec<Box<Peer>>,
 }
 
 /// What is left of an agreement until the other's box is there.
@@ -142,9 +142,8 @@ impl ExpectDirectory {
         rng: &mut dyn CryptoRng,
     ) -> Result<(ExpectCertificate, AcceptDirectory), Error> {
         let n = directory.entries.len();
-        if !directory.entries.is_sorted_by(|a, b| a.site < b.site) {
-            return Err(env.aggregator("sent a directory that is not sorted or names a site twice", Rule::Kex5));
-        }
+        let sorted = directory.entries.is_sorted_by(|a, b| a.site < b.site);
+        env.demand(sorted, "sent a directory that is not sorted or names a site twice", Rule::Kex5)?;
         let threshold = policy::threshold(&env.terms, &env.floor, n, env.roster.sites.len())?;
         if usize::from(directory.threshold) != threshold {
             let what = format!("named a threshold of {}, the plan gives {threshold} for {n}", directory.threshold);
@@ -152,7 +151,6 @@ impl ExpectDirectory {
         }
         let unsigned =
             |who: String| env.aggregator(format!("showed keys for {who} that {who} did not sign"), Rule::Kex3);
-        let mut seen: Vec<&[u8]> = Vec::with_capacity(2 * n);
         let mut members = Vec::with_capacity(n);
         for e in &directory.entries {
             let Some(key) = env.key_of(e.site) else {
@@ -162,7 +160,6 @@ impl ExpectDirectory {
                 return Err(unsigned(env.name_of(e.site)));
             }
             members.push(Member { site: e.site, key, standing: e.keys.standing });
-            seen.extend([&e.keys.dh_key[..], e.keys.kem_key.bytes()]);
         }
         let proofs: Vec<Proof> = directory.entries.iter().map(|e| e.proof).collect();
         if let Some(who) = env.unsigned(&sites(&members), &proofs, Kind::AdvertiseKeys, &self.id) {
@@ -172,25 +169,15 @@ impl ExpectDirectory {
         if let Some(e) = directory.entries.iter().find(|e| !e.keys.kem_key.is_valid()) {
             return Err(Error::peer(env.name_of(e.site), "advertised an ML-KEM key that is none", Rule::Kex16));
         }
-        seen.sort_unstable();
-        if seen.windows(2).any(|w| w[0] == w[1]) {
-            return Err(env.aggregator("sent a directory in which one key stands twice", Rule::Kex5));
-        }
-        let mut ids: Vec<Hash> = members.iter().map(Member::id).collect();
-        ids.sort_unstable();
-        if ids.windows(2).any(|w| w[0] == w[1]) {
-            return Err(env.aggregator("sent a directory in which two sites have one account", Rule::Kex5));
-        }
-        match directory.entries.binary_search_by_key(&env.me, |e| e.site) {
-            Ok(i) if directory.entries[i].keys == self.own => {}
-            Ok(_) => {
-                return Err(env.aggregator(
-                    "shows other keys for this site than it advertised; or another process uses this identity",
-                    Rule::Kex3,
-                ));
-            }
-            Err(_) => return Err(env.aggregator("left this site out of the directory it sent to it", Rule::Kex3)),
-        }
+        let keys = directory.entries.iter().flat_map(|e| [&e.keys.dh_key[..], e.keys.kem_key.bytes()]);
+        env.demand(all_differ(keys), "sent a directory in which one key stands twice", Rule::Kex5)?;
+        let accounts = members.iter().map(Member::id);
+        env.demand(all_differ(accounts), "sent a directory in which two sites have one account", Rule::Kex5)?;
+        let Some(shown) = directory.entries.iter().find(|e| e.site == env.me) else {
+            return Err(env.aggregator("left this site out of the directory it sent to it", Rule::Kex3));
+        };
+        let otherwise = "shows other keys for this site than it advertised; or another process uses this identity";
+        env.demand(shown.keys == self.own, otherwise, Rule::Kex3)?;
         let hash = directory_hash(&self.id, &directory);
         // What is random is drawn first, in the members' order; then every core takes members.
         let receivers = directory.entries.iter().filter(|e| encapsulates(env.me, e.site));
@@ -206,7 +193,7 @@ impl ExpectDirectory {
         for made in spread::map(&with, WORTH_A_CORE, encapsulate) {
             let (ciphertext, secret): (CiphertextFor, Box<Secret>) = made?;
             ciphertexts.push(ciphertext);
-            kem_secrets.push(Secret::new(*secret.bytes()));
+            kem_secrets.push(Secret(*secret.bytes()));
         }
         let commitments = directory.entries.iter().map(|e| e.keys.commitments).collect();
         let next = ExpectCertificate {
@@ -218,6 +205,12 @@ impl ExpectDirectory {
         };
         Ok((next, AcceptDirectory { ciphertexts }))
     }
+}
+
+fn all_differ<T: Ord>(list: impl Iterator<Item = T>) -> bool {
+    let mut sorted: Vec<T> = list.collect();
+    sorted.sort_unstable();
+    sorted.is_sorted_by(|a, b| a < b)
 }
 
 fn sites(members: &[Member]) -> Vec<u16> {
@@ -234,47 +227,42 @@ impl ExpectCertificate {
         rng: &mut dyn CryptoRng,
     ) -> Result<(ExpectShares, ShareKeys), Error> {
         let Draft { hash, threshold, ref members, .. } = self.draft;
-        if certificate.proofs.len() != members.len() {
-            return Err(env.aggregator("sent a directory certificate of the wrong length", Rule::Kex7));
-        }
+        let whole = certificate.proofs.len() == members.len();
+        env.demand(whole, "sent a directory certificate of the wrong length", Rule::Kex7)?;
         if let Some(who) = env.unsigned(&sites(members), &certificate.proofs, Kind::AcceptDirectory, &hash) {
-            return Err(env.aggregator(
-                format!("has no signature of {who} on the directory it showed this site: it may show others another"),
-                Rule::Kex7,
-            ));
-        }
-        let senders = members.iter().map(|m| m.site).filter(|from| encapsulates(*from, env.me));
-        if !certificate.ciphertexts.iter().map(|c| c.site).eq(senders) {
-            let what = "did not send exactly one ciphertext from every member that has to send this site one";
+            let what =
+                format!("has no signature of {who} on the directory it showed this site: it may show others another");
             return Err(env.aggregator(what, Rule::Kex7));
         }
+        let senders = members.iter().map(|m| m.site).filter(|from| encapsulates(*from, env.me));
+        let otherwise = "did not send exactly one ciphertext from every member that has to send this site one";
+        env.demand(certificate.ciphertexts.iter().map(|c| c.site).eq(senders), otherwise, Rule::Kex7)?;
         let own: AcceptDirectory =
             codec::decode("AcceptDirectory", message_of(&self.sent), Kind::AcceptDirectory.body_limit())?;
-        // Every member with what passed between it and this site: the ciphertext, and where this site made it the secret.
+        // Every other member with what passed between it and this site: the ciphertext, and where this site made it the secret.
         let mut sent = own.ciphertexts.iter().zip(&self.kem_secrets);
         let mut received = certificate.ciphertexts.iter();
-        let mut with: Vec<(DhKey<'_>, Option<Passed<'_>>)> = Vec::with_capacity(members.len());
-        for (member, dh_key) in members.iter().zip(&self.dh_keys) {
-            let passed = if member.site == env.me {
-                None
-            } else if encapsulates(env.me, member.site) {
-                Some(sent.next().map(|(c, secret)| (&c.ciphertext, Some(secret))))
+        let mut with: Vec<(DhKey<'_>, Passed<'_>)> = Vec::with_capacity(members.len());
+        for (member, dh_key) in members.iter().zip(&self.dh_keys).filter(|(member, _)| member.site != env.me) {
+            let passed = if encapsulates(env.me, member.site) {
+                sent.next().map(|(c, secret)| (&c.ciphertext, Some(secret)))
             } else {
-                Some(received.next().map(|c| (&c.ciphertext, None)))
+                received.next().map(|c| (&c.ciphertext, None))
             };
-            let missing = Error::ApiMisuse("a member with which no ciphertext passed");
-            with.push(((member.site, dh_key), passed.map(|passed| passed.ok_or(missing)).transpose()?));
+            let passed = passed.ok_or(Error::ApiMisuse("a member with which no ciphertext passed"))?;
+            with.push(((member.site, dh_key), passed));
         }
         let secrets = self.secrets;
         // One polynomial a slot.
         let polynomials: Vec<Polynomial> =
             secrets.seeds.iter().map(|s| Polynomial::through(&s.0, threshold, rng)).collect();
-        let decapsulator = secrets.keys.decapsulator();
-        let deal = |(other, passed): &(DhKey<'_>, Option<Passed<'_>>)| {
-            let site = other.0;
+        let shares_of = |site: u16| {
             let powers = Powers::of(site, threshold);
-            let shares = polynomials.iter().map(|polynomial| powers.share(polynomial));
-            let Some((ciphertext, made)) = *passed else { return Ok::<_, Error>(Dealt::Own(shares.collect())) };
+            polynomials.iter().map(move |polynomial| powers.share(polynomial))
+        };
+        let decapsulator = secrets.keys.decapsulator();
+        let deal = |(other, (ciphertext, made)): &(DhKey<'_>, Passed<'_>)| {
+            let site = other.0;
             let opened;
             let kem_secret = match made {
                 Some(secret) => secret,
@@ -285,26 +273,19 @@ impl ExpectCertificate {
             };
             let agreed = secrets.keys.agree(env, &hash, *other, (ciphertext, kem_secret))?;
             let mut plain = Zeroizing::new(Vec::with_capacity(32 * polynomials.len()));
-            shares.for_each(|share| plain.extend_from_slice(&Zeroizing::new(share.bytes())[..]));
+            shares_of(site).for_each(|share| plain.extend_from_slice(&Zeroizing::new(share.bytes())[..]));
             let (key, associated) = agreed.of_box(env.me, site);
             let sealed = SealedFor { site, sealed: suite::seal(&key, &associated, &plain) };
             let peer = Peer { pair: agreed.pair(env.me, site), incoming: agreed.of_box(site, env.me) };
-            Ok(Dealt::To(Box::new(peer), sealed))
+            Ok::<_, Error>((Box::new(peer), sealed))
         };
-        let mut own_shares = Vec::new();
+        let own_shares = shares_of(env.me).collect();
         let mut boxes = Vec::with_capacity(members.len());
         let mut peers = Vec::with_capacity(members.len());
         for dealt in spread::map(&with, WORTH_A_CORE, deal) {
-            match dealt? {
-                Dealt::Own(shares) => {
-                    own_shares = shares;
-                    peers.push(None);
-                }
-                Dealt::To(peer, to) => {
-                    boxes.push(to);
-                    peers.push(Some(peer));
-                }
-            }
+            let (peer, sealed): (Box<Peer>, SealedFor) = dealt?;
+            boxes.push(sealed);
+            peers.push(peer);
         }
         let next = ExpectShares { draft: self.draft, seeds: secrets.seeds, own_shares, peers };
         // Both private keys are wiped here.
@@ -321,12 +302,6 @@ const WORTH_OPENING: usize = 40;
 /// Fewer derivations of secrets than this are not worth another core: each costs half a microsecond.
 pub(crate) const DERIVED: usize = 150;
 
-/// What a member gets of this site's shares.
-enum Dealt {
-    Own(Vec<Share>),
-    To(Box<Peer>, SealedFor),
-}
-
 /// A delivery that cannot be used, and whose box it was.
 pub(crate) struct BadDelivery {
     pub(crate) against: u16,
@@ -340,25 +315,24 @@ impl ExpectShares {
         let fault = |against, error| BadDelivery { against, error };
         let members = sites(&self.draft.members);
         let others = members.iter().copied().filter(|m| *m != env.me);
-        if !delivery.boxes.iter().map(|b| b.site).eq(others) {
-            let error = env.aggregator("did not deliver exactly one box from every other member", Rule::Shr8);
-            return Err(fault(env.me, error));
-        }
+        let whole = delivery.boxes.iter().map(|b| b.site).eq(others);
+        env.demand(whole, "did not deliver exactly one box from every other member", Rule::Shr8)
+            .map_err(|error| fault(env.me, error))?;
         let slots = self.seeds.len();
         let slot_commitments =
             self.slot_commitments(env, &delivery.commitments).map_err(|error| fault(env.me, error))?;
         // With their full capacity from the start: growing would leave copies behind.
         let mut held: Vec<Vec<Share>> = (0..slots).map(|_| Vec::with_capacity(members.len())).collect();
         let mut pairs = Vec::with_capacity(members.len());
+        let sites = members.iter().filter(|m| **m != env.me);
+        pairs.extend(sites.zip(&self.peers).map(|(site, peer)| (*site, Secret(*peer.pair.bytes()))));
         // One box from every peer, in the same order.
-        let theirs: Vec<_> = self.peers.iter().flatten().map(|peer| &**peer).zip(&delivery.boxes).collect();
-        let open = |(peer, sealed): &(&Peer, &SealedFor)| -> Result<Vec<Share>, BadDelivery> {
+        let theirs: Vec<_> = self.peers.iter().zip(&delivery.boxes).collect();
+        let open = |(peer, sealed): &(&Box<Peer>, &SealedFor)| -> Result<Vec<Share>, BadDelivery> {
             let who = sealed.site;
             let bad = |why: &str| {
-                fault(
-                    who,
-                    Error::peer(env.name_of(who), format!("sent this site a box of shares that {why}"), Rule::Shr4),
-                )
+                let what = format!("sent this site a box of shares that {why}");
+                fault(who, Error::peer(env.name_of(who), what, Rule::Shr4))
             };
             let (key, associated) = &peer.incoming;
             let plain = suite::open(key, associated, &sealed.sealed)
@@ -369,41 +343,25 @@ impl ExpectShares {
             }
             Share::all(chunks.iter()).ok_or_else(|| bad("holds something that is not a share"))
         };
-        let mut opened = spread::map(&theirs, WORTH_OPENING, open).into_iter();
-        for (member, peer) in members.iter().zip(&self.peers) {
-            let of_peer;
-            let shares = match peer {
-                None => &self.own_shares,
-                Some(peer) => {
-                    pairs.push((*member, Secret::new(*peer.pair.bytes())));
-                    let missing = || fault(env.me, Error::ApiMisuse("a member whose box was not opened"));
-                    of_peer = opened.next().unwrap_or_else(|| Err(missing()))?;
-                    &of_peer
-                }
-            };
-            held.iter_mut().zip(shares).for_each(|(held, share)| held.push(share.copy()));
+        let mut rows = Vec::with_capacity(members.len());
+        for opened in spread::map(&theirs, WORTH_OPENING, open) {
+            rows.push(opened?);
+        }
+        rows.insert(members.partition_point(|m| *m < env.me), self.own_shares);
+        for row in &rows {
+            held.iter_mut().zip(row).for_each(|(held, share)| held.push(share.copy()));
         }
         let Draft { run, index, hash, threshold, .. } = self.draft;
-        Ok(Deck {
-            run,
-            index,
-            hash,
-            threshold,
-            members,
-            first: 0,
-            pairs,
-            slots: self.seeds.iter().zip(held).map(|(s, held)| Some(SlotSecrets { seed: s.copy(), held })).collect(),
-            slot_commitments,
-        })
+        let slots = self.seeds.iter().zip(held).map(|(s, held)| Some(SlotSecrets { seed: s.copy(), held })).collect();
+        Ok(Deck { run, index, hash, threshold, members, first: 0, pairs, slots, slot_commitments })
     }
 
     /// [SHR-8]: the digests to keep of everybody's commitments, one a slot. A list that is not its owner's is the
     /// aggregator's doing: it had to put that member out ([SHR-3]).
     fn slot_commitments(&self, env: &Env, lists: &[Vec<Hash>]) -> Result<Vec<Hash>, Error> {
         let Draft { members, commitments, .. } = &self.draft;
-        if lists.len() != members.len() {
-            return Err(env.aggregator("did not deliver exactly one list of commitments of every member", Rule::Shr8));
-        }
+        let whole = lists.len() == members.len();
+        env.demand(whole, "did not deliver exactly one list of commitments of every member", Rule::Shr8)?;
         let slots = self.seeds.len();
         for ((member, signed), list) in members.iter().zip(commitments).zip(lists) {
             if list.len() != slots || commitments_hash(list) != *signed {
@@ -489,7 +447,7 @@ impl Deck {
         }
     }
 
-    pub(crate) fn from_record(r: &DeckRecord) -> Option<Deck> {
+    pub(crate) fn from_record(r: DeckRecord) -> Option<Deck> {
         let shares = |row: &Vec<Bytes>| Share::all(row.iter().map(|b| &b.0));
         let (n, first) = (r.members.len(), usize::from(r.first));
         let others = |(other, _): &(u16, Bytes)| r.members.binary_search(other).is_ok();
@@ -510,17 +468,10 @@ impl Deck {
         for slot in open {
             slots.push(slot?);
         }
-        whole.then(|| Deck {
-            run: r.run,
-            index: r.index,
-            hash: r.directory,
-            threshold: usize::from(r.threshold),
-            members: r.members.clone(),
-            first: r.first,
-            pairs: r.pairs.iter().map(|(other, b)| (*other, Secret::new(b.0))).collect(),
-            slots,
-            slot_commitments: r.slot_commitments.clone(),
-        })
+        let pairs = r.pairs.iter().map(|(other, b)| (*other, Secret(b.0))).collect();
+        let DeckRecord { run, index, directory: hash, members, first, slot_commitments, .. } = r;
+        let threshold = usize::from(r.threshold);
+        whole.then_some(Deck { run, index, hash, threshold, members, first, pairs, slots, slot_commitments })
     }
 }
 

@@ -33,9 +33,19 @@ impl Env {
         Error::peer(self.roster.name_of(self.aggregator), what, rule)
     }
 
+    /// The aggregator is at fault unless this holds.
+    pub(crate) fn demand(&self, holds: bool, otherwise: &str, rule: Rule) -> Result<(), Error> {
+        if holds { Ok(()) } else { Err(self.aggregator(otherwise, rule)) }
+    }
+
     /// [UNM-1]: towards the intermediary every release needs a certificate, also where nobody is missing.
     pub(crate) fn always_certified(&self) -> bool {
         self.aggregator == PartyId::Intermediary
+    }
+
+    /// [POL-1]: the fewest sites that a total of a deck with this threshold covers.
+    pub(crate) fn least(&self, threshold: usize) -> usize {
+        self.floor.least(self.terms.least(self.roster.sites.len())).max(threshold)
     }
 
     pub(crate) fn name_of(&self, site: u16) -> String {

@@ -21,7 +21,7 @@ use rand_core::CryptoRng;
 
 use deck::{BadDelivery, Deck, ExpectCertificate, ExpectDirectory, ExpectShares};
 use env::Env;
-use round::{Round, Step, check_context};
+use round::{MayRelease, Round, Step, check_context};
 pub use types::{Event, Input, Output, SiteConfig};
 
 use crate::{
@@ -30,13 +30,13 @@ use crate::{
     identity::DecodedKeys,
     journal::{Entry, Record},
     limits::MAX_SLOTS,
-    message::{self, Ask, Disclosure, Kind, Named, OpenDeck, Refusal, ShareComplaint, Verified},
+    message::{self, Ask, Disclosure, Kind, Named, OpenDeck, Proof, Refusal, ShareComplaint, Verified},
     policy::{Asked, Consent},
     roster::PartyId,
     rule::Rule,
     spread,
     standing::Standing,
-    suite::{self, Hash},
+    suite::Hash,
 };
 
 /// A deck being set up, by the message that is awaited.
@@ -56,19 +56,19 @@ struct Open<'a> {
 
 /// A reply that may be asked for again. The same frame gets the same answer, byte for byte.
 struct Reply {
-    to: Hash,
+    /// What the frame of this kind said and its signature, of which one stands for one context alone.
+    to: Proof,
     bytes: Arc<Vec<u8>>,
-    discloses: Disclosure,
 }
 
 /// A data owner's state machine towards one aggregator.
 pub struct Site {
     pub(crate) env: Env,
-    run: Option<Hash>,
+    /// Its name, and the highest deck that was opened in it.
+    run: Option<(Hash, u32)>,
     setup: Option<Setup>,
     /// Those from which rounds are played.
     decks: BTreeMap<u32, Deck>,
-    highest_deck: Option<u32>,
     round: Option<(u32, Round)>,
     last_slot: Option<(u32, u16)>,
     last_context: Hash,
@@ -88,29 +88,18 @@ impl Site {
     /// # Errors
     /// `Error::Invalid` where the identity is not a site of the roster.
     pub fn new(config: SiteConfig) -> Result<Site, Error> {
-        let Some(PartyId::Site(me)) = config.roster.find(&config.identity.public()) else {
+        let SiteConfig { identity, roster, terms, floor, aggregator } = config;
+        let Some(PartyId::Site(me)) = roster.find(&identity.public()) else {
             return Err(Error::invalid("roster", "this identity is not one of its sites", Rule::Ros7));
         };
-        let session = message::session(&config.terms.hash(), &config.roster.hash(), config.aggregator);
-        let opening = config.aggregator.opens();
+        let session = message::session(&terms.hash(), &roster.hash(), aggregator);
+        let keys = DecodedKeys::new(roster.sites.iter().chain(roster.member(aggregator)).map(|member| member.key));
+        let opening = aggregator.opens();
         Ok(Site {
-            env: Env {
-                me,
-                identity: config.identity,
-                keys: DecodedKeys::new(
-                    config.roster.sites.iter().chain(config.roster.member(config.aggregator)).map(|member| member.key),
-                ),
-                roster: config.roster,
-                terms: config.terms,
-                floor: config.floor,
-                aggregator: config.aggregator,
-                session,
-                opening,
-            },
+            env: Env { me, identity, keys, roster, terms, floor, aggregator, session, opening },
             run: None,
             setup: None,
             decks: BTreeMap::new(),
-            highest_deck: None,
             round: None,
             last_slot: None,
             last_context: Hash::default(),
@@ -166,7 +155,7 @@ impl Site {
 
     /// The run this site is in, by the name that the aggregator gave it.
     pub fn run(&self) -> Option<Hash> {
-        self.run
+        self.run.map(|(name, _)| name)
     }
 
     /// The slot of the round this site is in or was in last, and the sites in its total as far as this one knows: those that
@@ -204,54 +193,52 @@ impl Site {
     }
 
     fn message(&mut self, bytes: &[u8], rng: &mut dyn CryptoRng) -> Result<(), Error> {
-        let roster = self.env.roster.clone();
-        let id = self.env.aggregator;
-        let Some(peer) = roster.member(id) else {
-            return Err(Error::ApiMisuse("a site talks to an aggregator"));
-        };
-        let session = self.env.session;
-        let frame = message::verify(bytes, &session, (&self.env.keys, &peer.key), &|| peer.name.clone())?;
+        let env = &self.env;
+        let peer = env.roster.member(env.aggregator).ok_or(Error::ApiMisuse("a site talks to an aggregator"))?;
+        let frame = message::verify(bytes, &env.session, (&env.keys, &peer.key), &|| peer.name.clone())?;
         if frame.kind == Kind::Opening {
             // The longest of all, and no reply is kept for it.
             return self.opening(&frame);
         }
-        let digest = suite::hash("frame digest", &[bytes]);
-        if let Some(reply) = self.replies.values().find(|r| r.to == digest) {
+        let again = |((kind, _), reply): &(&(Kind, u32), &Reply)| *kind == frame.kind && reply.to == frame.proof;
+        if let Some((_, reply)) = self.replies.iter().find(again) {
             // [RND-7]: the same question gets the same bytes, or none while the answer is being computed.
-            if reply.bytes.is_empty() {
-                return Ok(());
-            }
-            self.out.push_back(Output::Send { bytes: reply.bytes.clone(), discloses: reply.discloses });
+            self.send(reply.bytes.clone());
             return Ok(());
         }
         match frame.kind {
-            Kind::OpenDeck => self.open_deck(&frame, digest, rng),
-            Kind::Directory => self.directory(&frame, digest, rng),
-            Kind::DirectoryCertificate => self.certificate(&frame, digest, rng),
-            Kind::DeliverShares => self.shares(&frame, digest),
-            Kind::Ask => self.ask(&frame, digest),
-            Kind::Survivors => self.survivors(&frame, digest),
-            Kind::Certificate => self.survivor_certificate(&frame, digest),
-            other => Err(self
-                .env
-                .aggregator(format!("sent a {other:?}, which an aggregator does not send here"), Rule::Frm6)),
+            Kind::OpenDeck => self.open_deck(&frame, rng),
+            Kind::Directory => self.directory(&frame, rng),
+            Kind::DirectoryCertificate => self.certificate(&frame, rng),
+            Kind::DeliverShares => self.shares(&frame),
+            Kind::Ask => self.ask(&frame),
+            Kind::Survivors => self.survivors(&frame),
+            Kind::Certificate => self.survivor_certificate(&frame),
+            other => {
+                let what = format!("sent a {other:?}, which an aggregator does not send here");
+                Err(self.env.aggregator(what, Rule::Frm6))
+            }
         }
+    }
+
+    /// Queues a frame. One that has no label of what it gives away does not leave.
+    fn send(&mut self, bytes: Arc<Vec<u8>>) {
+        let discloses = message::kind_of(&bytes).and_then(Disclosure::of);
+        self.out.extend(discloses.map(|discloses| Output::Send { bytes, discloses }));
     }
 
     /// Queues a reply and remembers it under the deck it belongs to. Gives the frame.
     fn reply<T: serde::Serialize>(
         &mut self,
         asked: &Verified<'_>,
-        to: Hash,
         deck: u32,
         kind: Kind,
         context: &Hash,
         message: &T,
     ) -> Arc<Vec<u8>> {
-        let Some(discloses) = Disclosure::of(kind) else { return Arc::default() };
         let bytes = Arc::new(message::frame(&self.env.identity, &self.env.session, kind, context, message));
-        self.replies.insert((asked.kind, deck), Reply { to, bytes: bytes.clone(), discloses });
-        self.out.push_back(Output::Send { bytes: bytes.clone(), discloses });
+        self.replies.insert((asked.kind, deck), Reply { to: asked.proof, bytes: bytes.clone() });
+        self.send(bytes.clone());
         bytes
     }
 
@@ -283,7 +270,7 @@ impl Site {
         }
     }
 
-    fn ask(&mut self, frame: &Verified<'_>, digest: Hash) -> Result<(), Error> {
+    fn ask(&mut self, frame: &Verified<'_>) -> Result<(), Error> {
         let ask: Ask = frame.decode("Ask")?;
         let slot = (ask.deck, ask.slot);
         if let Some(Open { deck, round, env, .. }) = self.open_round(&frame.context) {
@@ -291,8 +278,8 @@ impl Site {
             check_context(env, deck, &ask, &round.context)?;
             match round.answer().cloned() {
                 // [RND-7]: also after a restart, and in any later stage.
-                Some(bytes) => self.out.push_back(Output::Send { bytes, discloses: Disclosure::MaskedWords }),
-                None => self.asked(&ask, frame.context, digest),
+                Some(bytes) => self.send(bytes),
+                None => self.asked(&ask, frame),
             }
             return Ok(());
         }
@@ -310,7 +297,7 @@ impl Site {
         self.close_round();
         self.begin(ask.deck, round);
         self.rounds += 1;
-        self.asked(&ask, frame.context, digest);
+        self.asked(&ask, frame);
         Ok(())
     }
 
@@ -320,25 +307,22 @@ impl Site {
             return Ok(());
         }
         match self.opened {
-            Some((context, name)) if context == last_context && name == ask.previous_total => Ok(()),
-            Some((context, _)) if context == last_context => Err(self
-                .env
-                .aggregator("asks as if another total had been opened than this site was shown", Rule::Opn7)),
+            Some((context, name)) if context == last_context => {
+                let otherwise = "asks as if another total had been opened than this site was shown";
+                self.env.demand(name == ask.previous_total, otherwise, Rule::Opn7)
+            }
             _ => Err(self.env.aggregator("asks on without having opened the total of the round before", Rule::Opn7)),
         }
     }
 
     /// [OPN-2] to [OPN-8]: recomputes a total and tells the application.
     fn opening(&mut self, frame: &Verified<'_>) -> Result<(), Error> {
-        if !self.env.opening {
-            return Err(self.env.aggregator("opened a total, which the intermediary never does", Rule::Opn2));
-        }
+        self.env.demand(self.env.opening, "opened a total, which the intermediary never does", Rule::Opn2)?;
         let name = message::opening_hash(&frame.context, frame.rest);
         match self.opened {
             // The same again comes with a question that is sent again.
-            Some((context, before)) if context == frame.context && before == name => return Ok(()),
-            Some((context, _)) if context == frame.context => {
-                return Err(self.env.aggregator("opened one total in two ways", Rule::Opn8));
+            Some((context, before)) if context == frame.context => {
+                return self.env.demand(before == name, "opened one total in two ways", Rule::Opn8);
             }
             // Answered before a restart: what it says was checked then.
             _ if frame.context == self.last_context && frame.context != Hash::default() => return Ok(()),
@@ -356,15 +340,12 @@ impl Site {
         Ok(())
     }
 
-    fn asked(&mut self, ask: &Ask, context: Hash, digest: Hash) {
+    fn asked(&mut self, ask: &Ask, frame: &Verified<'_>) {
         // The reply is filled in when the answer comes.
-        self.replies.insert(
-            (Kind::Ask, ask.deck),
-            Reply { to: digest, bytes: Arc::default(), discloses: Disclosure::MaskedWords },
-        );
+        self.replies.insert((Kind::Ask, ask.deck), Reply { to: frame.proof, bytes: Arc::default() });
         self.out.push_back(Output::Event(Event::Asked(Asked {
-            context,
-            run: self.run.unwrap_or_default(),
+            context: frame.context,
+            run: self.run().unwrap_or_default(),
             slot: (ask.deck, ask.slot),
             cohort: ask.cohort.clone(),
             words: ask.words as usize,
@@ -390,7 +371,7 @@ impl Site {
         if let Some(reply) = self.replies.get_mut(&(Kind::Ask, index)) {
             reply.bytes = bytes.clone();
         }
-        self.out.push_back(Output::Send { bytes, discloses: Disclosure::MaskedWords });
+        self.send(bytes);
         Ok(())
     }
 
@@ -399,14 +380,14 @@ impl Site {
         let bytes = Arc::new(bytes);
         if let Some((index, round)) = self.round.as_ref().filter(|(_, r)| r.context == *context) {
             if let Some(reply) = self.replies.get_mut(&(Kind::Ask, *index)) {
-                (reply.bytes, reply.discloses) = (bytes.clone(), Disclosure::Refusal);
+                reply.bytes = bytes.clone();
             }
             if !round.left() {
                 // [JRN-4], as with an answer.
                 self.out.push_back(Output::Rewrite(self.summary()));
             }
         }
-        self.out.push_back(Output::Send { bytes, discloses: Disclosure::Refusal });
+        self.send(bytes);
     }
 
     fn open_round(&mut self, context: &Hash) -> Option<Open<'_>> {
@@ -414,7 +395,7 @@ impl Site {
         Some(Open { index: *index, deck: self.decks.get(index)?, round, env: &self.env })
     }
 
-    fn survivors(&mut self, frame: &Verified<'_>, digest: Hash) -> Result<(), Error> {
+    fn survivors(&mut self, frame: &Verified<'_>) -> Result<(), Error> {
         let message: message::Survivors = frame.decode("Survivors")?;
         let Some(Open { index, deck, round, env }) = self.open_round(&frame.context) else {
             return Err(self.stray(frame.kind));
@@ -423,17 +404,11 @@ impl Site {
         // After a restart, the same set and inputs again: the same shares again.
         let named = Named::of(&message.alive, &message.inputs);
         if let Some((agreed, unmask)) = round.repeat_release(deck, &named.context(&context)) {
-            self.reply(frame, digest, index, Kind::Unmask, &agreed, &unmask);
+            self.reply(frame, index, Kind::Unmask, &agreed, &unmask);
             return Ok(());
         }
         match round.survivors(env, deck, &message, named)? {
-            Step::Release(named) => {
-                let Some(token) = round.may_release_all(env, named) else {
-                    return Err(env.aggregator("went back to the whole cohort after naming survivors", Rule::Sur4));
-                };
-                let unmask = round.release(deck, token)?;
-                self.released(frame, digest, &unmask);
-            }
+            Step::Release(token) => self.release(frame, token),
             Step::Check(named) => {
                 let known = round.named().is_some_and(|before| before.alive == named.alive);
                 let entry = Entry::Checked { context, named: named.clone() };
@@ -441,35 +416,38 @@ impl Site {
                 if !known {
                     self.out.push_back(Output::Persist(Record(entry)));
                 }
-                self.reply(frame, digest, index, Kind::ConsistencyCheck, &signed, &check);
+                self.reply(frame, index, Kind::ConsistencyCheck, &signed, &check);
+                Ok(())
             }
         }
-        Ok(())
     }
 
-    fn survivor_certificate(&mut self, frame: &Verified<'_>, digest: Hash) -> Result<(), Error> {
+    fn survivor_certificate(&mut self, frame: &Verified<'_>) -> Result<(), Error> {
         let certificate: message::Certificate = frame.decode("Certificate")?;
         let Some(Open { index, deck, round, env }) = self.open_round(&frame.context) else {
             return Err(self.stray(frame.kind));
         };
         let shown = message::survivors_context(&round.context, &certificate.alive, &certificate.inputs);
         if let Some((agreed, unmask)) = round.repeat_release(deck, &shown) {
-            self.reply(frame, digest, index, Kind::Unmask, &agreed, &unmask);
+            self.reply(frame, index, Kind::Unmask, &agreed, &unmask);
             return Ok(());
         }
         let token = round.may_release(env, deck, &certificate)?;
-        let unmask = round.release(deck, token)?;
-        self.released(frame, digest, &unmask);
-        Ok(())
+        self.release(frame, token)
     }
 
-    fn released(&mut self, frame: &Verified<'_>, digest: Hash, unmask: &message::Unmask) {
-        let Some((deck, round)) = &self.round else { return };
-        let Some(named) = round.named().cloned() else { return };
+    /// The shares leave, with the entry that says so before them.
+    fn release(&mut self, frame: &Verified<'_>, token: MayRelease) -> Result<(), Error> {
+        let Some(Open { index, deck, round, .. }) = self.open_round(&frame.context) else {
+            return Err(self.stray(frame.kind));
+        };
+        let named = token.named.clone();
+        let unmask = round.release(deck, token)?;
         let missing = round.cohort.iter().copied().filter(|s| named.alive.binary_search(s).is_err()).collect();
-        let (deck, slot, context, agreed) = (*deck, round.slot, round.context, round.agreed_context());
+        let (slot, context, agreed) = ((index, round.slot), round.context, round.agreed_context());
         self.out.push_back(Output::Persist(Record(Entry::Released { context, named })));
-        self.reply(frame, digest, deck, Kind::Unmask, &agreed, unmask);
-        self.out.push_back(Output::Event(Event::Released { slot: (deck, slot), missing }));
+        self.reply(frame, index, Kind::Unmask, &agreed, &unmask);
+        self.out.push_back(Output::Event(Event::Released { slot, missing }));
+        Ok(())
     }
 }

@@ -5,32 +5,21 @@ use crate::{
     error::Error,
     message::{Opening, deck_id, seed_commitment, slot_commitments_hash},
     opening::{Fault, Seen, Verified},
-    policy,
     rule::Rule,
     shamir,
 };
 
 /// Checks an opening of `round` and gives the total ([OPN-2] to [OPN-6]).
 pub(crate) fn total(env: &Env, deck: &Deck, round: &Round, opening: &Opening) -> Result<Vec<u64>, Error> {
-    let seen = Seen {
-        roster: &env.roster,
-        keys: &env.keys,
-        session: env.session,
-        context: round.context,
-        cohort: &round.cohort,
-        words: round.words,
-        threshold: deck.threshold,
-    };
+    let (session, context, words, threshold) = (env.session, round.context, round.words, deck.threshold);
+    let cohort = &round.cohort[..];
+    let seen = Seen { roster: &env.roster, keys: &env.keys, session, context, cohort, words, threshold };
     let lie = |fault: Fault| env.aggregator(fault.what, fault.rule);
     let missing = seen.missing(opening).map_err(lie)?;
-    if !round.may_have_survived(&opening.alive) {
-        return Err(
-            env.aggregator("opened a total over other sites than this site knows to be in the round", Rule::Opn2)
-        );
-    }
-    if opening.alive.len() < policy::least(&env.terms, &env.floor, env.roster.sites.len()).max(deck.threshold) {
-        return Err(env.aggregator("opened a total over fewer sites than the floor", Rule::Opn2));
-    }
+    let known = round.may_have_survived(&opening.alive);
+    env.demand(known, "opened a total over other sites than this site knows to be in the round", Rule::Opn2)?;
+    let least = env.least(deck.threshold);
+    env.demand(opening.alive.len() >= least, "opened a total over fewer sites than the floor", Rule::Opn2)?;
     seeds(env, deck, round, opening)?;
     // Its own signature proves nothing to this site; that the aggregator shows what this site sent does.
     if let (Some(own), Ok(at)) = (round.sent(), opening.alive.binary_search(&env.me))

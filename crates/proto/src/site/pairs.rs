@@ -18,7 +18,7 @@ use crate::{
     message::AdvertiseKeys,
     rule::Rule,
     standing::Standing,
-    suite::{self, Hash, Purpose, Secret},
+    suite::{Hash, Purpose, Secret},
 };
 
 /// The private keys of a deck ([KEX-2]), each in a block of its own: a key that is moved with its state would leave its bytes
@@ -88,7 +88,7 @@ impl Agreed<'_> {
     /// [KEX-8]: the pair secret, the same at both ends.
     pub(super) fn pair(&self, a: u16, b: u16) -> Secret {
         let (low, high) = (a.min(b).to_le_bytes(), a.max(b).to_le_bytes());
-        suite::derive(&self.secrets[..], "pair", &self.parts(&low, &high))
+        Purpose::new("pair", &self.parts(&low, &high)).derive(&self.secrets[..])
     }
 
     fn parts<'b>(&'b self, one: &'b [u8; 2], other: &'b [u8; 2]) -> [&'b [u8]; 4] {
@@ -99,7 +99,7 @@ impl Agreed<'_> {
 /// X25519, or None where the other's key is of small order.
 fn exchange(own: &StaticSecret, theirs: &[u8; 32]) -> Option<Secret> {
     let shared = shared(own, theirs);
-    (!shared.is_identity()).then(|| Secret::new(shared.0))
+    (!shared.is_identity()).then(|| Secret(shared.0))
 }
 
 /// X25519.

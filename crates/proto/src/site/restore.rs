@@ -36,21 +36,18 @@ impl Site {
                 if r.session != self.env.session {
                     return Err(bad("it belongs to another plan, roster or aggregator"));
                 }
-                let deck = Deck::from_record(&r).ok_or_else(|| bad("a deck in it is damaged"))?;
-                if self.run.is_some_and(|run| run != r.run) {
+                let deck = Deck::from_record(r).ok_or_else(|| bad("a deck in it is damaged"))?;
+                if self.run.is_some_and(|(run, _)| run != deck.run) {
                     return Err(bad("it holds two runs"));
                 }
-                if self.highest_deck.is_some_and(|highest| r.index <= highest) {
+                if self.run.is_some_and(|(_, highest)| deck.index <= highest) {
                     return Err(bad("a deck in it stands twice"));
                 }
-                self.run = Some(r.run);
-                self.highest_deck = self.highest_deck.max(Some(r.index));
-                self.decks.insert(r.index, deck);
+                self.run = Some((deck.run, deck.index));
+                self.decks.insert(deck.index, deck);
             }
             Entry::Masked { deck, slot, cohort, rounds, frame } => {
-                let Some(ready) = self.decks.get(&deck) else {
-                    return Err(bad("a round in it has no deck"));
-                };
+                let ready = self.decks.get(&deck).ok_or_else(|| bad("a round in it has no deck"))?;
                 if self.round.is_some() {
                     return Err(bad("two rounds stand in it"));
                 }

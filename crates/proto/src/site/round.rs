@@ -21,7 +21,6 @@ use crate::{
         self, Ask, Certificate, ConsistencyCheck, Kind, MaskedFrame, Named, Proof, RoundSeed, Survivors, Unmask,
         round_context, survivors_context,
     },
-    policy,
     rule::Rule,
     spread,
     suite::{Hash, Secret},
@@ -36,12 +35,7 @@ enum Stage {
     /// These survivors are signed; the seeds towards all others of the cohort are out.
     Checked(Named),
     /// The survivors' self-mask shares are out; nothing more leaves for this slot.
-    Released {
-        named: Named,
-        /// The consistency checks that a certificate showed, whose signatures were verified; forgotten by a restart, which
-        /// costs verifying them again.
-        certified: BTreeMap<u16, Hash>,
-    },
+    Released(MayRelease),
 }
 
 /// A round this site takes part in.
@@ -64,14 +58,16 @@ struct Sent {
 
 /// Proof that a survivor set passed its check, so the shares of its members may leave ([UNM-1]).
 pub(crate) struct MayRelease {
-    named: Named,
+    pub(super) named: Named,
+    /// The consistency checks that a certificate showed, whose signatures were verified; forgotten by a restart, which
+    /// costs verifying them again.
     certified: BTreeMap<u16, Hash>,
 }
 
 /// What a survivors message asks of this site.
 pub(crate) enum Step {
     /// Everybody is there: the shares may leave.
-    Release(Named),
+    Release(MayRelease),
     /// Somebody is missing: sign and give the seeds.
     Check(Named),
 }
@@ -87,32 +83,22 @@ impl Round {
         last_context: Hash,
     ) -> Result<Round, Error> {
         check_context(env, deck, ask, &context)?;
-        if !deck.holds(ask.slot) {
-            return Err(env.aggregator("asked for a slot that the deck does not have, or no longer", Rule::Rnd2));
-        }
+        env.demand(deck.holds(ask.slot), "asked for a slot that the deck does not have, or no longer", Rule::Rnd2)?;
         if ask.words == 0 || ask.words as usize > crate::limits::MAX_WORDS {
             return Err(env.aggregator(format!("asked for a vector of {} words", ask.words), Rule::Rnd4));
         }
         check_set(env, &ask.cohort, &deck.members, "cohort", Rule::Rnd4)?;
-        let least = policy::least(&env.terms, &env.floor, env.roster.sites.len()).max(deck.threshold);
+        let least = env.least(deck.threshold);
         if ask.cohort.len() < least {
             let what = format!("asked for a total over {} sites where the floor is {least}", ask.cohort.len());
             return Err(env.aggregator(what, Rule::Pol1));
         }
-        if last_cohort.is_some_and(|last| !is_subset(&ask.cohort, last)) {
-            return Err(env.aggregator("let a site back in that had left this run", Rule::Rnd5));
-        }
-        if ask.previous_context != last_context {
-            return Err(env.aggregator("asked as if this site had taken part in another run of rounds", Rule::Rnd6));
-        }
-        Ok(Round {
-            context,
-            slot: ask.slot,
-            cohort: ask.cohort.clone(),
-            words: ask.words as usize,
-            sent: None,
-            stage: Stage::Asked,
-        })
+        let were_in = last_cohort.is_none_or(|last| is_subset(&ask.cohort, last));
+        env.demand(were_in, "let a site back in that had left this run", Rule::Rnd5)?;
+        let follows = ask.previous_context == last_context;
+        env.demand(follows, "asked as if this site had taken part in another run of rounds", Rule::Rnd6)?;
+        let (slot, cohort, words) = (ask.slot, ask.cohort.clone(), ask.words as usize);
+        Ok(Round { context, slot, cohort, words, sent: None, stage: Stage::Asked })
     }
 
     /// A round of the journal with the answer that it got. `None` if the frame is no answer.
@@ -125,13 +111,9 @@ impl Round {
     /// [UNM-2]: t survivors signed these survivors, and inputs of this hash.
     fn is_certified(&self, env: &Env, deck: &Deck, certificate: &Certificate) -> Result<(), Error> {
         let Certificate { alive, inputs, signers, proofs } = certificate;
-        if signers.len() < deck.threshold {
-            return Err(env.aggregator("sent a certificate with too few signatures", Rule::Unm2));
-        }
-        let distinct = signers.is_sorted_by(|a, b| a < b) && is_subset(signers, alive);
-        if !distinct || proofs.len() != signers.len() {
-            return Err(env.aggregator("sent a certificate whose signers are not distinct survivors", Rule::Unm2));
-        }
+        env.demand(signers.len() >= deck.threshold, "sent a certificate with too few signatures", Rule::Unm2)?;
+        let distinct = is_ascending(signers) && is_subset(signers, alive) && proofs.len() == signers.len();
+        env.demand(distinct, "sent a certificate whose signers are not distinct survivors", Rule::Unm2)?;
         let context = survivors_context(&self.context, alive, inputs);
         match env.unsigned(signers, proofs, Kind::ConsistencyCheck, &context) {
             None => Ok(()),
@@ -147,7 +129,7 @@ impl Round {
             _ => false,
         };
         let fewer = named.alive.len() < self.cohort.len() || env.always_certified();
-        let follows = follows && named.alive.is_sorted_by(|a, b| a < b) && fewer;
+        let follows = follows && is_ascending(&named.alive) && fewer;
         if follows {
             self.stage = Stage::Checked(named);
         }
@@ -162,7 +144,7 @@ impl Round {
             _ => false,
         };
         if follows {
-            self.stage = Stage::Released { named, certified: BTreeMap::new() };
+            self.stage = Stage::Released(MayRelease { named, certified: BTreeMap::new() });
         }
         follows
     }
@@ -188,14 +170,14 @@ impl Round {
         match &self.stage {
             Stage::Asked | Stage::Masked => false,
             Stage::Checked(_) => !shares,
-            Stage::Released { .. } => true,
+            Stage::Released(_) => true,
         }
     }
 
     /// The survivors accepted last, and what they had signed.
     pub(crate) fn named(&self) -> Option<&Named> {
         match &self.stage {
-            Stage::Checked(named) | Stage::Released { named, .. } => Some(named),
+            Stage::Checked(named) | Stage::Released(MayRelease { named, .. }) => Some(named),
             _ => None,
         }
     }
@@ -212,7 +194,7 @@ impl Round {
 
     /// [OPN-6]: whether a certificate showed this consistency check of the survivor, so that its signature was verified.
     pub(crate) fn was_certified(&self, site: u16, check: &Hash) -> bool {
-        matches!(&self.stage, Stage::Released { certified, .. } if certified.get(&site) == Some(check))
+        matches!(&self.stage, Stage::Released(released) if released.certified.get(&site) == Some(check))
     }
 
     /// The sites this site believes are still in the run after this round.
@@ -228,10 +210,10 @@ impl Round {
     /// Whether these can be the sites whose total was opened, from what this site knows ([OPN-2]).
     pub(crate) fn may_have_survived(&self, alive: &[u16]) -> bool {
         let fits = match &self.stage {
-            Stage::Released { named, .. } => alive == named.alive,
+            Stage::Released(released) => alive == released.named.alive,
             _ => is_subset(alive, self.remaining()),
         };
-        fits && alive.is_sorted_by(|a, b| a < b)
+        fits && is_ascending(alive)
     }
 
     /// [MSK-1], [MSK-3], [MSK-4]: masks `values` for this context, once. The caller persists the frame before it leaves.
@@ -249,7 +231,7 @@ impl Round {
         let mut others = Vec::with_capacity(self.cohort.len());
         for other in self.cohort.iter().filter(|o| **o != env.me) {
             others.push(deck.pair(*other, self.slot).ok_or_else(missing)?);
-            masks.push((Secret::new([0; 32]), mask::pair_sign(env.me, *other)));
+            masks.push((Secret([0; 32]), mask::pair_sign(env.me, *other)));
         }
         let mut pairs: Vec<_> = others.into_iter().zip(&mut masks[1..]).collect();
         let seeds = round_seeds(&self.context);
@@ -270,19 +252,18 @@ impl Round {
             }
             Stage::Masked => &self.cohort,
             Stage::Checked(named) => &named.alive,
-            Stage::Released { .. } => {
+            Stage::Released(_) => {
                 return Err(env.aggregator("named other survivors after the shares were released", Rule::Sur4));
             }
         };
         check_set(env, &message.alive, within, "set of survivors", Rule::Sur2)?;
-        let least = policy::least(&env.terms, &env.floor, env.roster.sites.len()).max(deck.threshold);
+        let least = env.least(deck.threshold);
         if message.alive.len() < least {
             let what = format!("named {} survivors where the floor is {least}", message.alive.len());
             return Err(env.aggregator(what, Rule::Sur3));
         }
-        if message.inputs.len() != message.alive.len() {
-            return Err(env.aggregator("did not show the inputs of the survivors it named", Rule::Sur5));
-        }
+        let shown = message.inputs.len() == message.alive.len();
+        env.demand(shown, "did not show the inputs of the survivors it named", Rule::Sur5)?;
         match self.named() {
             Some(before) if before.holds(&named) => {}
             Some(before) => {
@@ -293,9 +274,14 @@ impl Round {
             }
             None => self.all_signed(env, message)?,
         }
+        // Towards the intermediary that everybody survived is not enough ([UNM-1]).
+        if message.alive.len() < self.cohort.len() || env.always_certified() {
+            return Ok(Step::Check(named));
+        }
         // [SUR-4]: never back up to the whole cohort once a smaller set was signed.
-        let everybody = message.alive.len() == self.cohort.len() && !env.always_certified();
-        Ok(if everybody { Step::Release(named) } else { Step::Check(named) })
+        let unsigned = matches!(self.stage, Stage::Masked);
+        env.demand(unsigned, "went back to the whole cohort after naming survivors", Rule::Sur4)?;
+        Ok(Step::Release(MayRelease { named, certified: BTreeMap::new() }))
     }
 
     /// [SUR-5]: all survivors signed their inputs in this context.
@@ -303,18 +289,16 @@ impl Round {
         let Some(who) = env.unsigned(&message.alive, &message.inputs, Kind::MaskedInput, &self.context) else {
             return Ok(());
         };
-        Err(env.aggregator(
-            format!(
-                "cannot show that {who} answered the question it put to this site: it may have put another to {who}"
-            ),
-            Rule::Sur5,
-        ))
+        let what = format!(
+            "cannot show that {who} answered the question it put to this site: it may have put another to {who}"
+        );
+        Err(env.aggregator(what, Rule::Sur5))
     }
 
     /// [CON-2], [CON-3]: the signature is the frame's, over this context and exactly these survivors; with it go
     /// the seeds of this round towards everybody of the cohort who is not among them.
     pub(crate) fn check(&mut self, deck: &Deck, named: Named) -> Result<(Hash, ConsistencyCheck), Error> {
-        if matches!(self.stage, Stage::Released { .. }) {
+        if matches!(self.stage, Stage::Released(_)) {
             return Err(Error::ApiMisuse("no seed leaves after the shares"));
         }
         let mut seeds = Vec::with_capacity(self.cohort.len() - named.alive.len());
@@ -328,23 +312,14 @@ impl Round {
         Ok((context, ConsistencyCheck { round: self.context, seeds }))
     }
 
-    /// The whole cohort survived and this site has signed nothing smaller. Towards the intermediary that is not enough
-    /// ([UNM-1]).
-    pub(crate) fn may_release_all(&self, env: &Env, named: Named) -> Option<MayRelease> {
-        let fresh = matches!(self.stage, Stage::Masked) && !env.always_certified();
-        (fresh && named.alive == self.cohort).then_some(MayRelease { named, certified: BTreeMap::new() })
-    }
-
     /// [UNM-2]: a certificate shows t signatures of distinct survivors on exactly the set this site signed last, and on the
     /// inputs that it was shown then.
     pub(crate) fn may_release(&self, env: &Env, deck: &Deck, certificate: &Certificate) -> Result<MayRelease, Error> {
         let Stage::Checked(named) = &self.stage else {
             return Err(env.aggregator("sent a certificate where none belongs", Rule::Unm2));
         };
-        if certificate.alive != named.alive || certificate.inputs != named.inputs_hash() {
-            let what = "certified other survivors, or other inputs of theirs, than this site signed";
-            return Err(env.aggregator(what, Rule::Unm2));
-        }
+        let same = certificate.alive == named.alive && certificate.inputs == named.inputs_hash();
+        env.demand(same, "certified other survivors, or other inputs of theirs, than this site signed", Rule::Unm2)?;
         self.is_certified(env, deck, certificate)?;
         let shown = certificate.proofs.iter().map(Proof::signed_message);
         let certified = certificate.signers.iter().copied().zip(shown).collect();
@@ -354,13 +329,13 @@ impl Round {
     /// [UNM-1], [UNM-3]: the shares of the survivors' self-masks for this slot; nothing follows them.
     pub(crate) fn release(&mut self, deck: &Deck, token: MayRelease) -> Result<Unmask, Error> {
         let unmask = self.unmask_of(deck, &token.named.alive)?;
-        self.stage = Stage::Released { named: token.named, certified: token.certified };
+        self.stage = Stage::Released(token);
         Ok(unmask)
     }
 
     /// The same shares again and what they are for, where they have left for exactly the survivors and inputs of `shown`.
     pub(crate) fn repeat_release(&self, deck: &Deck, shown: &Hash) -> Option<(Hash, Unmask)> {
-        let Stage::Released { named, .. } = &self.stage else { return None };
+        let Stage::Released(MayRelease { named, .. }) = &self.stage else { return None };
         let context = Some(named.context(&self.context)).filter(|context| context == shown)?;
         Some((context, self.unmask_of(deck, &named.alive).ok()?))
     }
@@ -373,25 +348,20 @@ impl Round {
 }
 
 pub(super) fn check_context(env: &Env, deck: &Deck, ask: &Ask, context: &Hash) -> Result<(), Error> {
-    if *context == round_context(&env.session, &deck.hash, ask) {
-        return Ok(());
-    }
-    Err(env.aggregator("asked in a context that is not that of its question", Rule::Rnd1))
+    let own = *context == round_context(&env.session, &deck.hash, ask);
+    env.demand(own, "asked in a context that is not that of its question", Rule::Rnd1)
 }
 
 pub(crate) fn is_subset(small: &[u16], large: &[u16]) -> bool {
     small.iter().all(|s| large.binary_search(s).is_ok())
 }
 
+fn is_ascending(sites: &[u16]) -> bool {
+    sites.is_sorted_by(|a, b| a < b)
+}
+
 fn check_set(env: &Env, set: &[u16], within: &[u16], what: &str, rule: Rule) -> Result<(), Error> {
-    if !set.is_sorted_by(|a, b| a < b) {
-        return Err(env.aggregator(format!("sent a {what} that is not sorted or names a site twice"), rule));
-    }
-    if !is_subset(set, within) {
-        return Err(env.aggregator(format!("sent a {what} with a site that cannot be in it"), rule));
-    }
-    if set.binary_search(&env.me).is_err() {
-        return Err(env.aggregator(format!("sent this site a {what} without this site"), rule));
-    }
-    Ok(())
+    env.demand(is_ascending(set), &format!("sent a {what} that is not sorted or names a site twice"), rule)?;
+    env.demand(is_subset(set, within), &format!("sent a {what} with a site that cannot be in it"), rule)?;
+    env.demand(is_subset(&[env.me], set), &format!("sent this site a {what} without this site"), rule)
 }

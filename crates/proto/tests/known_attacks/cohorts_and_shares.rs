@@ -1,18 +1,12 @@
 //! Directories, boxes, journals, shares and numbers: pitfalls 10 to 15 of the table in `mod.rs`.
 
-use std::collections::{BTreeMap, BTreeSet};
+use veilsum_proto::{
+    fixed::{from_ring, scale, to_ring},
+    site::{Input, Output},
+};
+use veilsum_testkit::prelude::*;
 
 use crate::sources::sources;
-use veilsum_proto::{
-    Error, Rule,
-    fixed::{from_ring, scale, to_ring},
-    journal::RecordKind,
-    message::Kind,
-    site::{Input, Output, Site},
-    suite::Hash,
-    vectors_api as api,
-};
-use veilsum_testkit::{federation::*, hub::*, secrets::*, wire::*};
 
 /// **10.** The aggregator shows two groups two sets of keys, both signed throughout, because a site starts anew in between. [KEX-3] wants
 /// every key signed by its site and [KEX-7] all signatures on one directory. Fails if a certificate may be partial. Invented members, keys
@@ -96,15 +90,12 @@ fn frm_4_replay_reflection_and_anothers_key() {
 fn outputs(site: &mut Site) -> Vec<(&'static str, Option<Kind>)> {
     std::iter::from_fn(|| site.poll())
         .filter_map(|o| match o {
-            Output::Persist(record) => Some((
-                match record.kind() {
-                    RecordKind::Checked => "checked",
-                    RecordKind::Released => "released",
-                    RecordKind::Deck => "deck",
-                    other => panic!("{other:?} comes with a rewritten journal, or is not expected here"),
-                },
-                None,
-            )),
+            Output::Persist(record) => match record.kind() {
+                RecordKind::Checked => Some(("checked", None)),
+                RecordKind::Released => Some(("released", None)),
+                RecordKind::Deck => Some(("deck", None)),
+                other => panic!("{other:?} comes with a rewritten journal, or is not expected here"),
+            },
             Output::Rewrite(_) => Some(("rewritten", None)),
             Output::Send { bytes, .. } => Some(("sent", Some(parts(&bytes).kind))),
             Output::Event(_) => None,

@@ -1,17 +1,6 @@
 //! Masks, self-masks and what opens them: pitfalls 3 to 5 and 8 of the table in `mod.rs`.
 
-use std::{
-    cell::RefCell,
-    collections::{BTreeMap, BTreeSet},
-    rc::Rc,
-};
-
-use chacha20::{
-    ChaCha20Rng,
-    rand_core::{Rng, SeedableRng},
-};
-use veilsum_proto::{Rule, message::Kind, suite::Hash, vectors_api as api};
-use veilsum_testkit::{federation::*, hub::*, secrets::*, wire::*};
+use veilsum_testkit::prelude::*;
 
 /// **3.** A peer folded its seeds to 32 bits of a Mersenne Twister; one client's vector fell in seconds. [MSK-3] and
 /// [KEX-2] give 256-bit keys, AES in counter mode, the whole ring, and scalars from 64 bytes. The test flips every bit

@@ -1,24 +1,11 @@
 //! Timing, floors, carriers and long runs: pitfalls 17 to 22 of the table in `mod.rs`.
 
-use std::{
-    cell::{Cell, RefCell},
-    collections::{BTreeMap, BTreeSet},
-    fs,
-    marker::PhantomData,
-    path::Path,
-    rc::Rc,
-};
+use std::{fs, marker::PhantomData, path::Path};
+
+use veilsum_proto::suite::Secret;
+use veilsum_testkit::prelude::*;
 
 use crate::sources::sources;
-use veilsum_proto::{
-    Rule,
-    identity::Identity,
-    journal::RecordKind,
-    message::{Disclosure, Kind},
-    site::Site,
-    suite::{Hash, Secret},
-};
-use veilsum_testkit::{federation::*, hub::*, secrets::*, wire::*};
 
 /// Whether a type has a trait: the inherent constant, where its bound holds, hides that of the trait.
 macro_rules! implements {

@@ -191,17 +191,16 @@ impl Machine {
 
     /// Each state of the path was renamed on its own; the same moves with the names kept.
     fn under_one_naming(&self, group: &[Renaming], path: &[u64]) -> Attack<'_> {
-        let mut attack = Attack { machine: self, steps: Vec::new(), learnt: Vec::new() };
         let mut at = 0;
-        for next in &path[1..] {
+        let step = |next: &u64| {
             let mut moves = self.moves(at);
-            let (site, message, after) =
-                moves.find(|(_, _, after)| self.least_name(group, *after) == *next).expect("renaming keeps all moves");
-            attack.steps.push((at, site, message, after));
+            let here = moves.find(|(_, _, after)| self.least_name(group, *after) == *next);
+            let (site, message, after) = here.expect("renaming keeps all moves");
             at = after;
-        }
-        attack.learnt = self.sums(at);
-        attack
+            (site, message)
+        };
+        let script: Vec<_> = path[1..].iter().map(step).collect();
+        self.play(&script).expect("each is a move")
     }
 
     /// Tells the sites just this; `None` where one of them refuses.

@@ -2,10 +2,7 @@
 
 use std::hash::{BuildHasher, Hasher, RandomState};
 
-use chacha20::{
-    ChaCha20Rng,
-    rand_core::{Rng, SeedableRng},
-};
+use veilsum_testkit::{prelude::*, seeds::number};
 
 use super::{
     knowledge::{View, holds_what_is_claimed, sums, sums_two_ways},
@@ -109,10 +106,6 @@ fn transcript(n: usize, c: usize, t: usize, seed: u64, both_ways: bool) -> (Liar
     let views = liar.views();
     let learnt = if both_ways { sums_two_ways(&liar.setting, &views) } else { sums(&liar.setting, &views) };
     (liar, learnt)
-}
-
-fn number(variable: &str) -> Option<u64> {
-    std::env::var(variable).ok().map(|v| v.parse().expect("a number"))
 }
 
 /// `VEILSUM_MODEL_TRANSCRIPTS` says how many for each (n, c, t), `VEILSUM_MODEL_SEED` which.

@@ -1,11 +1,8 @@
 //! The real sites beside the model: a coordinator that tells them what the model's is told, and compares.
 
-use std::collections::BTreeMap;
-
-use veilsum_proto::{journal::Record, message::Kind};
+use veilsum_testkit::prelude::*;
 
 use super::rules::{Local, Message, Set, Setting, Stage, members};
-use veilsum_testkit::{hub::*, secrets::*, wire::*};
 
 pub(crate) const SLOT: u16 = 0;
 
@@ -89,12 +86,8 @@ impl Bench {
         match after.stage {
             Stage::Checked(alive) => {
                 assert_eq!(reply.kind, Kind::ConsistencyCheck);
-                let signed = self.round.signed(&list(alive));
-                assert_eq!(
-                    reply.context,
-                    survivors_context(&context, &list(alive), &signed),
-                    "signed for exactly these"
-                );
+                let signed = survivors_context(&context, &list(alive), &self.round.signed(&list(alive)));
+                assert_eq!(reply.context, signed, "for exactly these and their inputs");
                 let (round, seeds): Check = reply.read();
                 assert_eq!(round, context);
                 for (missing, seed) in &seeds {

@@ -1,13 +1,7 @@
 //! Whole stories of the model, told to real sites: what they give away is what the model counted, and the bytes open
 //! exactly the sums that the model says are learnt.
 
-use std::collections::BTreeMap;
-
-use chacha20::{
-    ChaCha20Rng,
-    rand_core::{Rng, SeedableRng},
-};
-use veilsum_proto::{message::Kind, vectors_api as api};
+use veilsum_testkit::prelude::*;
 
 use super::{
     explore::Machine,
@@ -15,7 +9,6 @@ use super::{
     real::{Bench, SLOT, list},
     rules::{Fault, Local, Message, Set, everybody, members, size},
 };
-use veilsum_testkit::wire::*;
 
 /// What a coordinator holds in the end: every byte that honest sites gave it. What its colluders hold comes on top.
 #[derive(Default)]

@@ -19,9 +19,19 @@ pub(crate) fn size(set: Set) -> usize {
     set.count_ones() as usize
 }
 
-/// A rule that is not kept.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) enum Fault {
+macro_rules! faults {
+    ($($(#[$doc:meta])* $name:ident,)*) => {
+        /// A rule that is not kept.
+        #[derive(Clone, Copy, PartialEq, Eq, Debug)]
+        pub(crate) enum Fault { $($(#[$doc])* $name,)* }
+
+        impl Fault {
+            pub(crate) const ALL: &[Fault] = &[$(Fault::$name,)*];
+        }
+    };
+}
+
+faults! {
     None,
     /// Seeds and shares leave in one answer, without a certificate.
     MergedReply,
@@ -51,26 +61,6 @@ pub(crate) enum Fault {
     Strangers,
     /// A variant: a site signs first, and gives seeds only against the certificate, with its shares.
     CertifiedSeeds,
-}
-
-impl Fault {
-    pub(crate) const ALL: [Fault; 15] = [
-        Fault::None,
-        Fault::MergedReply,
-        Fault::BackToOthers,
-        Fault::BackToCohort,
-        Fault::AnySignature,
-        Fault::EarlierSet,
-        Fault::ShortCertificate,
-        Fault::SeedsAfterShares,
-        Fault::SharesOfAll,
-        Fault::SeedsOfAll,
-        Fault::NoFloor,
-        Fault::OutsideSigners,
-        Fault::WithoutItself,
-        Fault::Strangers,
-        Fault::CertifiedSeeds,
-    ];
 }
 
 /// Who takes part, under which rules. The last `c` sites collude.

@@ -74,9 +74,9 @@ fn every_transcript_of_larger_federations() {
 #[test]
 fn components_and_elimination_agree() {
     let mut states = 0;
-    let faulty = Fault::ALL.into_iter().flat_map(|fault| {
+    let faulty = Fault::ALL.iter().flat_map(|fault| {
         let small = [Setting::new(3, 0, 2), Setting::new(4, 1, 3)];
-        small.into_iter().flat_map(move |s| [s.clone().with(fault), s.on_a_ring(1).with(fault)])
+        small.into_iter().flat_map(move |s| [s.clone().with(*fault), s.on_a_ring(1).with(*fault)])
     });
     let merged = Setting::new(4, 0, 3).with(Fault::MergedReply);
     let ring = [merged.clone(), merged.on_a_ring(1)];

@@ -1,14 +1,9 @@
 //! The aggregator of the federation in memory: what it is told and sends, and how another process takes its run up.
 
-use std::sync::Arc;
-
-use veilsum_proto::{
-    aggregator::{self, Aggregator, Event, Millis},
-    codec,
-    message::kind_of,
-};
+use veilsum_proto::aggregator::Event;
 
 use super::{Happening, Heard, Wire, World};
+use crate::prelude::*;
 
 impl World {
     /// The aggregator's process is told something now.

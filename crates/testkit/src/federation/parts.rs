@@ -1,17 +1,11 @@
 //! What the federation in memory is made of: how its network treats frames, what a hook sees and may do, what is written down of a
 //! run, where processes die, and what can happen next.
 
-use std::{collections::BTreeMap, sync::Arc, time::Duration};
+use std::time::Duration;
 
-use chacha20::{ChaCha20Rng, rand_core::SeedableRng};
 use veilsum_door::Met;
-use veilsum_proto::{
-    Rule,
-    message::{Disclosure, Kind},
-    policy::Asked,
-    standing::Answered,
-    suite::Hash,
-};
+
+use crate::prelude::*;
 
 /// How the network treats frames; probabilities in thousandths.
 #[derive(Clone, Copy, Debug, Default)]

@@ -2,17 +2,10 @@
 //! comes back from its journal.
 
 use veilsum_door::{Met, Talk};
-use veilsum_proto::{
-    Error,
-    journal::Record,
-    message::{Kind, kind_of, session},
-    policy::Asked,
-    site::{self, Event, Output, Site},
-    standing::{Member, Standing, set_of_sites},
-};
+use veilsum_proto::site::{Event, Output};
 
 use super::{Book, Happening, Reply, Told, Wire, World};
-use crate::wire::parts;
+use crate::prelude::*;
 
 impl World {
     pub(super) fn tell_site(&mut self, i: u16, bytes: &[u8]) {

@@ -20,14 +20,10 @@ use veilsum_node::{
     table::{self, TableSpec},
 };
 use veilsum_proto::{
-    codec,
-    journal::Record,
     limits::{MAX_APPLICATION, MAX_BODY, MAX_DELIVERY_BODY, MAX_OPENING, MAX_QUERY},
-    message::{HEADER, Kind, kind_of, parse_header},
+    message::{HEADER, parse_header},
     plan::SignedTerms,
     roster::SignedRoster,
-    site::Site,
-    suite::{self, Hash},
     vectors_api,
 };
 
@@ -35,7 +31,7 @@ use super::{
     honest::{self, Federation},
     machines::Program,
 };
-use crate::program::Folder;
+use crate::{prelude::*, program::Folder};
 
 /// Decodes, and demands that what was accepted is canonical.
 fn canonical<T: Serialize + DeserializeOwned>(bytes: &[u8], limit: usize) -> Option<T> {

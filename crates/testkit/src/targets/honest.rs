@@ -2,7 +2,6 @@
 
 use std::{fs, sync::LazyLock};
 
-use chacha20::{ChaCha20Rng, rand_core::SeedableRng};
 use veilsum_cluster::{Algorithm, Centres, Domain, OutOfBox, Prepared, Rows, method::Seeding};
 use veilsum_node::{
     documents::{Pinned, write_key, write_plan, write_roster},
@@ -11,17 +10,11 @@ use veilsum_node::{
     plan::{Column, PlanSpec},
     question::Question,
 };
-use veilsum_proto::{
-    codec,
-    identity::{Identity, from_hex},
-    message::{HEADER, Kind, kind_of},
-    plan::Terms,
-    suite::{self, Hash},
-};
+use veilsum_proto::{identity::from_hex, message::HEADER};
 
 use super::{machines, opened};
 use crate::{
-    kit::Kit,
+    prelude::*,
     program::Folder,
     recording::{ALL, Course, DROP},
     vectors::{cases, hex, read},

@@ -1,18 +1,12 @@
 //! The two state machines, driven by a small program that the bytes are read as: honest frames of a recorded run, frames
 //! changed and signed again by their true sender, invented ones, restarts, silence.
 
-use veilsum_proto::{
-    aggregator::{self, Event, Loss, Millis, Output},
-    codec,
-    identity::Identity,
-    message::Kind,
-    roster::PartyId,
-};
+use veilsum_proto::aggregator::{Event, Output};
 
 use super::honest::{Corpus, SITES, course, entry};
 use crate::{
+    prelude::*,
     recording::{Course, Heard, OF_HUB, Victim, hear, kind},
-    wire::{Ask, Open, Parts, WORDS, deck_id, parts, raw, round_context},
 };
 
 /// A step of the recorded run, as it was.
