@@ -84,8 +84,8 @@ impl Seen<'_> {
     fn enough_agreed(&self, opening: &Opening) -> bool {
         let agreed = &opening.agreed;
         agreed.len() >= self.threshold
-            && agreed.is_sorted_by(|a, b| a.site < b.site)
-            && agreed.iter().all(|a| opening.alive.binary_search(&a.site).is_ok())
+            && agreed.is_sorted_by(|a, b| a.0 < b.0)
+            && agreed.iter().all(|(site, _)| opening.alive.binary_search(site).is_ok())
     }
 
     /// The total, once the sums are found to be those of what the survivors signed ([OPN-4] to [OPN-6]), both of which is worked out
@@ -106,10 +106,6 @@ impl Seen<'_> {
     /// [OPN-5], [OPN-6]: all survivors signed their inputs, and the seeds they gave. A site compares inputs with those that
     /// it was shown when the survivors were named, and verifies what it has not verified before.
     fn signatures(&self, opening: &Opening, missing: &[u16], verified: &Verified<'_>) -> Result<(), Fault> {
-        let fault_of = |site: u16, what: &str, rule| {
-            let who = self.roster.name_of(PartyId::Site(site));
-            fault(format!("opened a total with {what} that {who} did not sign"), rule)
-        };
         let mut inputs = Vec::new();
         let proofs: Vec<Proof> = opening.inputs.iter().map(Proof::of_input).collect();
         for (site, proof) in opening.alive.iter().zip(&proofs) {
@@ -124,16 +120,10 @@ impl Seen<'_> {
                 None => inputs.push((*site, *proof)),
             }
         }
-        if let Some(site) = self.unsigned(&inputs, Kind::MaskedInput, &self.context) {
-            return fault_of(site, "an input", Rule::Opn5);
-        }
+        self.all_signed(("an input", Rule::Opn5), &inputs, Kind::MaskedInput, &self.context)?;
         let context = Named::of(&opening.alive, &proofs).context(&self.context);
         if missing.is_empty() {
-            let agreed: Vec<_> = opening.agreed.iter().map(|agreed| (agreed.site, agreed.proof)).collect();
-            return match self.unsigned(&agreed, Kind::Unmask, &context) {
-                Some(site) => fault_of(site, "inputs", Rule::Opn6),
-                None => Ok(()),
-            };
+            return self.all_signed(("inputs", Rule::Opn6), &opening.agreed, Kind::Unmask, &context);
         }
         let proof = |(site, shown): (&u16, &OpenedCheck)| {
             let seeds = missing.iter().zip(&shown.seeds).map(|(site, seed)| RoundSeed { missing: *site, seed: *seed });
@@ -143,15 +133,22 @@ impl Seen<'_> {
         let checks = opening.alive.iter().zip(&opening.checks).map(proof);
         let unverified: Vec<_> =
             checks.filter(|(site, proof)| !(verified.check)(*site, &proof.signed_message())).collect();
-        match self.unsigned(&unverified, Kind::ConsistencyCheck, &context) {
-            Some(site) => fault_of(site, "a seed", Rule::Opn6),
-            None => Ok(()),
-        }
+        self.all_signed(("a seed", Rule::Opn6), &unverified, Kind::ConsistencyCheck, &context)
     }
 
-    /// The first site whose key did not make its proof.
-    fn unsigned(&self, proofs: &[(u16, Proof)], kind: Kind, context: &Hash) -> Option<u16> {
-        first_unsigned((self.roster, self.keys), proofs, &self.session, kind, context)
+    /// Every one of these sites' keys made its proof, of what is named here.
+    fn all_signed(
+        &self,
+        (what, rule): (&str, Rule),
+        proofs: &[(u16, Proof)],
+        kind: Kind,
+        context: &Hash,
+    ) -> Result<(), Fault> {
+        let Some(site) = first_unsigned((self.roster, self.keys), proofs, &self.session, kind, context) else {
+            return Ok(());
+        };
+        let who = self.roster.name_of(PartyId::Site(site));
+        fault(format!("opened a total with {what} that {who} did not sign"), rule)
     }
 
     /// The sums without the masks.

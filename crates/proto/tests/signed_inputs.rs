@@ -8,6 +8,8 @@ use veilsum_proto::{
 };
 use veilsum_testkit::{prelude::*, seeds};
 
+use crate::script::wrong_shares;
+
 /// The message of a masked input with these words, rightly committed to.
 fn input(words: &[u64]) -> Vec<u8> {
     words.iter().fold(commit(words).to_vec(), |rest, w| [&rest[..], &w.to_le_bytes()].concat())
@@ -293,38 +295,34 @@ struct Seen {
 
 /// What the two colluders do to one frame of theirs.
 fn misdeed(rng: &mut ChaCha20Rng, wire: &Parts, before: &[Parts]) -> Option<(Hash, Vec<u8>)> {
-    let pick = rng.next_u32();
-    let rest = wire.rest.clone();
-    match wire.kind {
-        Kind::MaskedInput => Some(match pick % 6 {
-            0 => (wire.context, shifted(&rest, 1)),
-            1 => (wire.context, shifted(&rest, -1)),
-            2 => (wire.context, shifted(&rest, i64::from(pick >> 8) - 8_000_000)),
-            3 => {
-                let mut words = wire.words();
-                words[0] = words[0].wrapping_add(u64::from(pick));
-                (wire.context, input(&words))
-            }
-            4 => before.iter().rev().find(|p| p.kind == wire.kind).map(|p| (wire.context, p.rest.clone()))?,
-            _ => (wire.context, [&[0xff; 32][..], &rest[32..]].concat()),
-        }),
-        Kind::ConsistencyCheck => {
+    let (pick, rest) = (rng.next_u32(), &wire.rest);
+    let replayed = || before.iter().rev().find(|p| p.kind == wire.kind);
+    let instead = |rest: Vec<u8>| Some((wire.context, rest));
+    match (wire.kind, pick % 6) {
+        (Kind::MaskedInput, 0) => instead(shifted(rest, 1)),
+        (Kind::MaskedInput, 1) => instead(shifted(rest, -1)),
+        (Kind::MaskedInput, 2) => instead(shifted(rest, i64::from(pick >> 8) - 8_000_000)),
+        (Kind::MaskedInput, 3) => {
+            let mut words = wire.words();
+            words[0] = words[0].wrapping_add(u64::from(pick));
+            instead(input(&words))
+        }
+        (Kind::MaskedInput, 4) => instead(replayed()?.rest.clone()),
+        (Kind::MaskedInput, _) => instead([&[0xff; 32][..], &rest[32..]].concat()),
+        (Kind::ConsistencyCheck, 1 | 4) | (Kind::Unmask, 2 | 5) => replayed().map(|p| (p.context, p.rest.clone())),
+        (Kind::ConsistencyCheck, way) => {
             let (round, mut seeds): Check = wire.read();
-            match pick % 3 {
+            match way % 3 {
                 0 => seeds.iter_mut().for_each(|s| s.1[0] ^= 1),
-                1 => return before.iter().rev().find(|p| p.kind == wire.kind).map(|p| (p.context, p.rest.clone())),
                 _ => drop(seeds.pop()),
             }
-            Some((wire.context, codec::encode(&(round, seeds))))
+            instead(codec::encode(&(round, seeds)))
         }
-        Kind::Unmask => {
-            let mut shares: Vec<[u8; 32]> = wire.read();
-            match pick % 3 {
-                0 => shares.iter_mut().for_each(|s| s[0] ^= 1),
-                1 => shares.rotate_left(1),
-                _ => return before.iter().rev().find(|p| p.kind == wire.kind).map(|p| (p.context, p.rest.clone())),
-            }
-            Some((wire.context, codec::encode(&shares)))
+        (Kind::Unmask, 0 | 3) => instead(wrong_shares(wire)),
+        (Kind::Unmask, _) => {
+            let mut shares = wire.shares();
+            shares.rotate_left(1);
+            instead(codec::encode(&shares))
         }
         _ => None,
     }

@@ -394,12 +394,10 @@ fn secrets_beside_the_sessions() {
         let decks = list(&file["decks"]);
         let deck_of = |site: &Value, index: &Value| decks.iter().find(|d| d["site"] == *site && d["index"] == *index);
         for d in decks {
-            let public =
-                |d: &Value, k: &str| x25519_dalek::PublicKey::from(&x25519_dalek::StaticSecret::from(array(&d[k])));
-            let (dh_key, kem_key) =
-                (public(d, "dh_private"), api::kem_public(&hex(&d["kem_seed"]).try_into().unwrap()));
+            let public = |d: &Value| api::public_key(&array(&d["dh_private"]));
+            let (dh_key, kem_key) = (public(d), api::kem_public(&hex(&d["kem_seed"]).try_into().unwrap()));
             let standing = codec::encode(&standing(&d["standing"]));
-            let keys = [&dh_key.to_bytes()[..], kem_key.bytes(), &array(&d["commitments"]), &standing].concat();
+            let keys = [&dh_key[..], kem_key.bytes(), &array(&d["commitments"]), &standing].concat();
             let mut of_deck = frames.iter().filter(|f| f[8..40] == hex(&d["id"]));
             assert!(of_deck.any(|f| f[40..f.len() - 64] == keys), "{name}: keys of a site");
             let (u, directory) = (number(&d["site"]) as u16, hex(&d["directory"]));
@@ -416,8 +414,7 @@ fn secrets_beside_the_sessions() {
             for (v, secret) in d["pairs"].as_object().unwrap() {
                 let other = deck_of(&json!(v.parse::<u16>().unwrap()), &d["index"]).expect("the other end");
                 let v: u16 = v.parse().unwrap();
-                let own = x25519_dalek::StaticSecret::from(array(&d["dh_private"]));
-                let shared = own.diffie_hellman(&public(other, "dh_private")).to_bytes();
+                let shared = api::exchanged(&array(&d["dh_private"]), &public(other));
                 let (made, to, (maker, receiver)) = match sent(u, v) {
                     Some(made) => (made, v, (d, other)),
                     None => (sent(v, u).expect("one of the two makes it"), u, (other, d)),

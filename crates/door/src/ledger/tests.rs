@@ -1,9 +1,7 @@
 use std::{fs, path::PathBuf};
 
-use veilsum_proto::{
-    identity::from_hex,
-    standing::{Answered, Standing, set_of_sites},
-};
+use veilsum_proto::standing::{Answered, Standing, set_of_sites};
+use veilsum_testkit::vectors::{answered, array, cases, hash, list, number};
 
 use super::*;
 use crate::{account::Spent, entry::FORM, policy::Unit, tests::Folder, verdict::Gives};
@@ -367,26 +365,21 @@ fn two_runs_at_once_are_told_of_each_other() {
 /// What the second implementation writes: whole chains, and broken ones with the rule and the entry at fault.
 #[test]
 fn vectors() {
-    let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../protocol/vectors/v4/ledger.json");
-    let cases: serde_json::Value = serde_json::from_slice(&fs::read(path).unwrap()).unwrap();
     let folder = Folder::new("vectors");
     let file = folder.0.join(FILE);
     let mut seen = BTreeSet::new();
-    for case in cases["cases"].as_array().unwrap() {
-        let text = |key: &str| case[key].as_str().unwrap();
-        let hash = |key: &str| case[key].as_str().map(|hex| Hash(from_hex(hex).unwrap().try_into().unwrap()));
-        let function = text("function");
+    for case in cases("ledger") {
+        let function = case["function"].as_str().unwrap();
         seen.insert(function.to_owned());
         match function {
             "chain" => {
-                fs::write(&file, text("text")).unwrap();
-                let found = check(&file, hash("head"));
+                fs::write(&file, case["text"].as_str().unwrap()).unwrap();
+                let found = check(&file, case["head"].as_str().map(|_| hash(&case["head"])));
                 match (case["rule"].as_str(), found) {
-                    (None, Ok(checked)) => {
-                        let Head { entries, link } = checked.head;
-                        assert_eq!((entries, Some(link)), (case["entries"].as_u64().unwrap(), hash("link")));
-                        let lines: String = checked.entries.iter().map(|e| e.link().to_string()).collect();
-                        assert_eq!(lines.len(), 64 * checked.entries.len());
+                    (None, Ok(Checked { head, entries, .. })) => {
+                        assert_eq!((head.entries, head.link), (number(&case["entries"]), hash(&case["link"])));
+                        let lines: String = entries.iter().map(|e| e.link().to_string()).collect();
+                        assert_eq!(lines.len(), 64 * entries.len());
                     }
                     (Some("LED-5"), Err(LedgerError::Cut { there, .. })) => assert_eq!(there, case["entry"]),
                     (Some("LED-1"), Err(LedgerError::Form { form, .. })) => assert_ne!(form, u64::from(FORM)),
@@ -398,19 +391,13 @@ fn vectors() {
                 }
             }
             "sites" => {
-                let key = |k: &serde_json::Value| PublicKey(from_hex(k.as_str().unwrap()).unwrap().try_into().unwrap());
-                let keys = case["keys"].as_array().unwrap().iter().map(key);
-                assert_eq!(Some(set_of_sites(keys)), hash("result"));
+                let keys = list(&case["keys"]).iter().map(|key| PublicKey(array(key)));
+                assert_eq!(set_of_sites(keys), hash(&case["result"]));
             }
             "answers" => {
-                let answered = |of: &str| Answered {
-                    number: case[of]["number"].as_u64().unwrap(),
-                    link: Hash(from_hex(case[of]["link"].as_str().unwrap()).unwrap().try_into().unwrap()),
-                };
-                let at = |of: &str| case[of].as_u64().unwrap();
-                let slot = (at("deck") as u32, at("slot") as u16);
-                let after = answered("before").and(&hash("session").unwrap(), &hash("run").unwrap(), slot);
-                assert_eq!(after, answered("after"));
+                let slot = (number(&case["deck"]) as u32, number(&case["slot"]) as u16);
+                let after = answered(&case["before"]).and(&hash(&case["session"]), &hash(&case["run"]), slot);
+                assert_eq!(after, answered(&case["after"]));
             }
             other => panic!("no test reads {other}"),
         }

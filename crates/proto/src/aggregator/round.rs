@@ -17,8 +17,8 @@ use crate::{
     error::Error,
     mask::{self, Sign},
     message::{
-        Agreed, Ask, Certificate, ConsistencyCheck, Kind, Named, OpenedCheck, OpenedInput, Opening, Proof, Survivors,
-        Verified, masked_digest, round_context,
+        Ask, Certificate, ConsistencyCheck, Kind, Named, OpenedCheck, OpenedInput, Opening, Proof, Survivors, Verified,
+        masked_digest, round_context,
     },
     rule::Rule,
     shamir,
@@ -462,11 +462,7 @@ impl Round {
             seeds: seeds.iter().map(Scalar::to_bytes).collect(),
             others: deck.members.iter().filter(|m| alive.binary_search(m).is_err()).filter_map(commitment).collect(),
             checks: alive.iter().filter_map(check).collect(),
-            agreed: answers
-                .iter()
-                .take(agreements)
-                .map(|(site, (proof, _))| Agreed { site: *site, proof: *proof })
-                .collect(),
+            agreed: answers.iter().take(agreements).map(|(site, (proof, _))| (*site, *proof)).collect(),
             low: self.sums.low.clone(),
             high: self.sums.high.clone(),
         }

@@ -183,13 +183,6 @@ pub(crate) struct OpenedCheck {
     pub(crate) signature: Signature,
 }
 
-/// A site's signature on its `Unmask`, and with it on the survivors and inputs for which its shares left.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
-pub(crate) struct Agreed {
-    pub(crate) site: u16,
-    pub(crate) proof: Proof,
-}
-
 /// The total proof (opening): everything that is needed to recompute a total and to see that it is the sum of what the
 /// survivors sent. Nothing in it is secret any more: the aggregator has it, and knows no more than the total and which
 /// inputs it is a total of.
@@ -205,8 +198,9 @@ pub(crate) struct Opening {
     pub(crate) others: Vec<Hash>,
     /// Of the survivors, where a site of the cohort is missing; else empty.
     pub(crate) checks: Vec<OpenedCheck>,
-    /// Of t survivors, ascending, where nobody is missing; else empty.
-    pub(crate) agreed: Vec<Agreed>,
+    /// Of t survivors, ascending, where nobody is missing; else empty: each one's signature on its `Unmask`, and with it on the
+    /// survivors and inputs for which its shares left.
+    pub(crate) agreed: Vec<(u16, Proof)>,
     /// The integer sums of the masked words: low 64 bits of each.
     pub(crate) low: Vec<u64>,
     /// How often each sum overflowed 2^64.
