@@ -42,19 +42,14 @@ pub fn scale(sites: usize, max_rows: u64, bound_exp: i16) -> Result<Scale, Error
     let room = 1u128 << 63;
     // Largest s up to 50 with sites * rows * 2^s < 2^63.
     let bits = (0..=MAX_STEP_BITS).rev().find(|s| all.checked_shl(*s).is_some_and(|v| v < room && v >> s == all));
-    match bits {
-        Some(bits) if bits >= MIN_PRECISION_BITS => {
-            Ok(Scale { fraction_bits: bits as i32 - i32::from(bound_exp), limit: (rows << bits) as u64 })
-        }
-        _ => Err(Error::invalid(
-            "plan",
-            format!(
-                "{sites} sites of up to {max_rows} rows could overflow the sum or leave it under \
-                 {MIN_PRECISION_BITS} precise bits: lower max_rows"
-            ),
-            Rule::Fix2,
-        )),
-    }
+    let Some(bits) = bits.filter(|bits| *bits >= MIN_PRECISION_BITS) else {
+        let why = format!(
+            "{sites} sites of up to {max_rows} rows could overflow the sum or leave it under \
+             {MIN_PRECISION_BITS} precise bits: lower max_rows"
+        );
+        return Err(Error::invalid("plan", why, Rule::Fix2));
+    };
+    Ok(Scale { fraction_bits: bits as i32 - i32::from(bound_exp), limit: (rows << bits) as u64 })
 }
 
 impl Scale {

@@ -36,12 +36,8 @@ impl Keys {
     }
 
     pub(super) fn advertise(&self, commitments: Hash, standing: Standing) -> AdvertiseKeys {
-        AdvertiseKeys {
-            dh_key: DhPublic::from(&*self.dh).to_bytes(),
-            kem_key: self.kem.public(),
-            commitments,
-            standing,
-        }
+        let (dh_key, kem_key) = (DhPublic::from(&*self.dh).to_bytes(), self.kem.public());
+        AdvertiseKeys { dh_key, kem_key, commitments, standing }
     }
 
     /// The private ML-KEM key, ready for many ciphertexts.
