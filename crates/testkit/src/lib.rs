@@ -1,6 +1,7 @@
 //! What the tests of all crates share. No product depends on it; a helper that fails is a test that fails, so helpers panic.
 //!
-//! 1. [`federation`]: the one federation in memory, in virtual time and from a seed; [`kit`]: its identities, roster and terms.
+//! 1. [`federation`]: the one federation in memory, in virtual time and from a seed; [`kit`]: its identities, roster and terms;
+//!    [`prelude`]: the names that most tests use.
 //! 2. [`wire`]: the wire format written a second time; [`hub`]: the one lying hub, which speaks it.
 //! 3. [`secrets`]: what a site's journal gives away; [`recording`], [`lies`]: an honest run written down, and what may be said
 //!    in place of each of its messages; [`crashes`]: federations whose processes die.
