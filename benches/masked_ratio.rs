@@ -11,7 +11,6 @@ use std::{
     time::{Duration, Instant},
 };
 
-use tokio::sync::mpsc;
 use veilsum_cluster::{Algorithm, Prepared, Rows, Step, method::Seeding, random::Stream};
 use veilsum_node::{
     carrier::{self, Call, Carrier, Credentials, HEADER_LEN, HeaderCheck, Network, Transport},
@@ -70,10 +69,8 @@ fn main() {
         Size { sites: 4, rows: 50, rounds: 2, repetitions: 1 }
     };
     let (sites, work) = example(&size);
-    println!(
-        "{} sites x {} rows, K = {K}, d = {COLUMNS}, {} rounds and a validation",
-        size.sites, size.rows, size.rounds
-    );
+    let Size { sites: n, rows, rounds, .. } = size;
+    println!("{n} sites x {rows} rows, K = {K}, d = {COLUMNS}, {rounds} rounds and a validation");
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build().expect("a runtime");
     let (mut masked, mut plain) = (Vec::new(), Vec::new());
     for _ in 0..size.repetitions {
@@ -104,10 +101,8 @@ fn in_memory(size: &Size, sites: &[(String, Rows)], work: &PlanSpec) {
     let question = Question::Cluster(work.first_question(size.sites).expect("a question"));
     let rows = Prepared::new(&sites[0].1, &domain, work.out_of_box).expect("rows");
     let limit = size.rows.next_power_of_two() as u64;
-    let sums =
-        Spread::of((0..20).map(|_| {
-            1e3 * seconds(|| contribute(&question, &rows, &Terms::everybody(SumBounds::new(size.sites, limit))))
-        }));
+    let terms = Terms::everybody(SumBounds::new(size.sites, limit));
+    let sums = Spread::of((0..20).map(|_| 1e3 * seconds(|| contribute(&question, &rows, &terms))));
     let mut pump = Timed::new(size.sites, 16);
     let costs: Vec<Cost> = (0..12).map(|_| pump.round(K * COLUMNS + K, [])).collect();
     let milli = |of: &dyn Fn(&Cost) -> Duration| Spread::of(costs.iter().map(|c| 1e3 * of(c).as_secs_f64()));
@@ -188,19 +183,12 @@ async fn plain_run(sites: &[(String, Rows)], work: &PlanSpec) -> Run {
         let rows = Arc::new(Prepared::new(rows, &domain, work.out_of_box).expect("rows"));
         clients.push(tokio::spawn(plain_site(credentials(i + 1), address, server_key, rows, form)));
     }
-    let (words_in, mut words) = mpsc::channel(64);
-    let mut senders = Vec::new();
+    let mut links = Vec::new();
     for _ in 0..n {
         let (sender, mut receiver) = listener.accept().await.expect("a site").split();
-        senders.push(sender);
-        let words_in = words_in.clone();
-        tokio::spawn(async move {
-            // The first frame is the greeting.
-            let _ = receiver.recv().await;
-            while let Ok(Some(frame)) = receiver.recv().await {
-                let _ = words_in.send(frame).await;
-            }
-        });
+        // The first frame is the greeting.
+        let _ = receiver.recv().await;
+        links.push((sender, receiver));
     }
     let mut method = work.run(n).expect("a method");
     let mut step = method.next(None).expect("a question");
@@ -212,19 +200,19 @@ async fn plain_run(sites: &[(String, Rows)], work: &PlanSpec) -> Run {
         let question = Question::Cluster(query);
         let layout = question.layout(&domain, &form).expect("a layout");
         let asked = frame(&question.to_bytes());
-        for sender in &mut senders {
+        for (sender, _) in &mut links {
             sender.send(&Egress::foreign(&asked)).await.expect("a site that listens");
         }
         let mut total = vec![0u64; layout.words()];
-        for _ in 0..n {
-            let frame = words.recv().await.expect("an answer");
+        for (_, receiver) in &mut links {
+            let frame = receiver.recv().await.ok().flatten().expect("an answer");
             let (values, _) = frame[HEADER_LEN..].as_chunks::<8>();
             total.iter_mut().zip(values).for_each(|(t, w)| *t = t.wrapping_add(u64::from_le_bytes(*w)));
         }
         mark(&marks);
         step = method.next(Some(&layout.decode(&total, n, None).expect("a total"))).expect("a step");
     };
-    for sender in &mut senders {
+    for (sender, _) in &mut links {
         let _ = sender.finish(Duration::from_secs(5)).await;
     }
     for client in clients {

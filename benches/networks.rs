@@ -78,13 +78,10 @@ mod linux {
                     let (spread, echoed) = (Spread::of(paces), Spread::of(echoes));
                     let floor = f64::from(TRIPS) * echoed.median;
                     line += &format!(" {spread:.2} | ");
+                    let (part, took) = (1e-1 * spread.median * floor, 1e3 / spread.median);
                     line += &match *trip {
                         0 => "–".into(),
-                        _ => format!(
-                            "{:.1} % ({:.1} ms to {floor:.1})",
-                            1e-1 * spread.median * floor,
-                            1e3 / spread.median
-                        ),
+                        _ => format!("{part:.1} % ({took:.1} ms to {floor:.1})"),
                     };
                     line += " |";
                 }

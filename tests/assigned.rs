@@ -1,22 +1,15 @@
 //! `veilsum assign` as a data team uses it: ids, what is shown, rows out of the box, and a file that is whole or as it was.
 
-use std::process::Command;
+use std::time::Duration;
 
-use veilsum_testkit::program::{Folder, binary, veilsum};
+use veilsum_testkit::program::{Folder, ending, start_limited, veilsum};
 
-use crate::said::{Told, says};
+use crate::said::{Told, demo, says};
 
 /// A model of two columns in [0, 1], and rows around it: the last one is outside.
 fn kit(folder: &Folder, rows: usize) -> (String, String) {
-    let out = folder.path("out");
-    veilsum(&["demo", "--exact", "--out", &out, "--set", "max_rounds=8"]).expect(0);
-    let columns: Vec<String> = folder.json("out/model.json")["columns"]
-        .as_array()
-        .unwrap()
-        .iter()
-        .map(|column| column["name"].as_str().unwrap().to_owned())
-        .collect();
-    let mut text = format!("patient,{}\n", columns.join(","));
+    demo(folder, "out", &["--set", "max_rounds=8"]).expect(0);
+    let mut text = "patient,x,y\n".to_owned();
     for i in 0..rows {
         let (x, y) = ((i % 97) as f64 / 97.0, (i % 89) as f64 / 89.0);
         text += &format!("\"p, {i}\",{x},{y}\n");
@@ -97,20 +90,12 @@ fn a_file_is_whole_or_as_it_was() {
     says(value["error"]["message"].as_str().expect("why"), &["line 20003"]);
     assert!(value["rows"].is_null());
     if cfg!(target_os = "linux") {
-        let limited = format!(
-            "trap '' XFSZ; ulimit -f 16; exec {} assign --model {model} --data {data} --out {out}",
-            binary().display()
-        );
-        let ended = Command::new("bash").args(["-c", &limited]).output().expect("it starts");
-        let told = String::from_utf8_lossy(&ended.stderr).into_owned();
-        assert_eq!(ended.status.code(), Some(3), "{told}");
-        assert!(told.contains("cannot be written") && told.contains("next: check"), "{told}");
+        let limited = start_limited(&["assign", "--model", &model, "--data", &data, "--out", &out], 16 << 10);
+        limited.wait(Duration::from_secs(60)).expect(3).says(&["cannot be written", "next: check"]);
         assert_eq!(std::fs::read_to_string(&out).unwrap(), "before");
     }
-    let hidden = std::fs::read_dir(&folder.0)
-        .unwrap()
-        .filter(|entry| entry.as_ref().unwrap().file_name().to_string_lossy().starts_with('.'));
-    assert_eq!(hidden.count(), 0, "nothing unfinished is left behind");
+    let left = ending(&folder.0, "").into_iter().map(|path| path.file_name().unwrap().to_owned());
+    assert!(left.into_iter().all(|name| !name.to_string_lossy().starts_with('.')), "something unfinished is left");
 }
 
 /// Every row has a line: one that cannot be used has nothing but its id there, and is counted by its reason, as in a run.
@@ -123,13 +108,8 @@ fn a_row_that_cannot_be_used_has_an_empty_line() {
         let args = ["assign", "--model", &model, "--data", &data, "--id", "patient"];
         veilsum(&[&args, more].concat()).expect(0)
     };
-    let told = [
-        "3 of 5 rows cannot be used",
-        "1 with no value in \"x\" (line 3)",
-        "1 row outside the box",
-        "holes.csv, line 6",
-    ];
-    let ended = assign(&["--hard", "--rows", "missing=leave-out"]).says(&told);
+    let told = ["3 of 5 rows cannot be used", "1 with no value in \"x\" (line 3)", "1 row outside the box"];
+    let ended = assign(&["--hard", "--rows", "missing=leave-out"]).says(&told).says(&["holes.csv, line 6"]);
     let cells: Vec<&str> = ended.stdout.lines().collect();
     assert_eq!((cells.len(), cells[2], cells[3], cells[4]), (6, "b,,", "c,,", ",,"), "{cells:?}");
     assert!(cells[1].starts_with("a,false,") && cells[5].starts_with("e,true,"), "{cells:?}");

@@ -1,6 +1,6 @@
 //! Backups of every role: what comes back as it was before does no harm, between two runs and in the midst of one; and what a member erases of
 //! a run. Separate processes, whose folders are copied as an operator copies them. What a single machine makes of older files is in
-//! `tests/state_files.rs`, and a coordinator from a backup between two runs in `tests/storage.rs`.
+//! `tests/state_files.rs`.
 
 use std::{
     fs,
@@ -11,7 +11,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use veilsum_testkit::program::{Folder, Running};
+use veilsum_testkit::program::{Ended, Folder, ending};
 
 use crate::said::{Told, until};
 use crate::{
@@ -51,11 +51,14 @@ impl Standing {
 
     /// Killed without a word.
     pub(crate) fn dies(&mut self, name: &str) {
-        let process = match self.members.iter_mut().find(|member| member.name == name) {
-            Some(member) => member.process.take(),
-            None => self.serve.take(),
-        };
-        process.expect("it runs").kill();
+        self.process(name).take().expect("it runs").kill();
+    }
+
+    /// Told to stop, it ends well.
+    pub(crate) fn stops(&mut self, name: &str) -> Ended {
+        let process = self.process(name).take().expect("it runs");
+        process.signal("-TERM");
+        process.wait(LIMIT).expect(0)
     }
 
     /// Started with the same words as before.
@@ -97,13 +100,13 @@ fn answers(folder: &Path, name: &str) -> usize {
     left(folder, name, "masked_words")
 }
 
-/// [LED-11]: between two runs an intermediary goes on, and a site goes on from a copy of after its last answer, and not from an older one:
-/// every other site names it, and what to do, and gives nothing away.
+/// [LED-11]: between two runs a coordinator and an intermediary go on, and a site goes on from a copy of after its last answer, and not
+/// from an older one: every other site names it, and what to do, and gives nothing away.
 #[test]
 fn members_from_a_backup_between_two_runs() {
     let mut all = Standing::new(4000);
     all.runs(1);
-    let older = ["counter", "hospital-a", "hospital-b"].map(|name| copy_of(&all.folder(name)));
+    let older = ["counter", "hospital-a", "hospital-b", "coordinator"].map(|name| copy_of(&all.folder(name)));
     // Nothing has been answered since.
     all.comes_back("hospital-b", &older[2]);
     all.runs(2);
@@ -118,10 +121,9 @@ fn members_from_a_backup_between_two_runs() {
     let before = given(&all);
     all.begin(4, &SHORT);
     for name in ["hospital-b", "hospital-c"] {
-        let member = all.members.iter().find(|member| member.name == name).expect("a member");
         let said = ["its ledger was set back", "[LED-11]", "puts back the newest copy of the ledger"];
         let named = |log: &str| log.contains("hospital-a misbehaved") && said.iter().all(|said| log.contains(said));
-        member.running().until("who was set back", LIMIT, named);
+        all.running(name).until("who was set back", LIMIT, named);
     }
     assert_eq!(given(&all), before, "something was given away");
     // The coordinator reads who left for it, and that another member is meant.
@@ -129,12 +131,18 @@ fn members_from_a_backup_between_two_runs() {
     all.hub(&["plan", "stop"]).expect(0);
     all.until("run 4 has ended");
     // It has nobody else to tell it.
-    let itself = all.members.iter().find(|member| member.name == "hospital-a").expect("a member");
     let told = "the ledger of another one was set back [LED-11]; whoever put a state folder back";
-    itself.running().until("that members left for it", LIMIT, |log| log.contains(told));
+    all.running("hospital-a").until("that members left for it", LIMIT, |log| log.contains(told));
     // The newest copy, with all others as they are.
     all.comes_back("hospital-a", &newest);
     all.runs(5);
+    // A coordinator that knows of the first run alone: the next one begins, whatever number it has, and nobody is started anew.
+    all.comes_back("coordinator", &older[3]);
+    all.until("hospital-a stands by");
+    all.until("counter stands by");
+    all.until("has taken part in run 5, which this folder does not know");
+    all.runs(6);
+    all.runs(7);
 }
 
 /// In the midst of a run: whoever comes back as it was earlier in it, the run ends with its result or in good order, and no site answers a
@@ -159,8 +167,9 @@ fn every_role_from_a_backup_in_the_midst_of_a_run() {
             all.hub(&["plan", "stop"]);
             all.until(&over);
         }
-        let panicked = |process: &Running| process.heard().contains("panicked at");
-        assert!(!all.members.iter().map(|member| member.running()).chain(all.serve.as_ref()).any(panicked));
+        for party in ["coordinator", "counter"].iter().chain(&SITES) {
+            assert!(!all.running(party).heard().contains("panicked at"), "{party}");
+        }
     }
     // Everybody is there for the next one.
     all.runs(4);
@@ -175,10 +184,7 @@ fn power_that_fails_before_the_first_answer_costs_a_site_that_run_alone() {
     let site = all.folder("hospital-a");
     let (before, given) = (copy_of(&site), answers(&site, "hospital-a"));
     let state = site.join("hospital-a.key.state");
-    let journals = || -> Vec<PathBuf> {
-        let files = fs::read_dir(&state).expect("its state").flatten().map(|file| file.path());
-        files.filter(|path| path.extension().is_some_and(|end| end == "journal")).collect()
-    };
+    let journals = || ending(&state, ".journal");
     let has_a_deck = |path: &PathBuf| fs::metadata(path).is_ok_and(|about| about.len() > 1000);
     all.begin(2, &LONG);
     until(LIMIT, "a deck", || journals().iter().any(has_a_deck));
@@ -191,8 +197,8 @@ fn power_that_fails_before_the_first_answer_costs_a_site_that_run_alone() {
         fs::set_permissions(path, fs::Permissions::from_mode(0o600)).expect("a mode");
     }
     all.again("hospital-a");
-    let member = all.members.iter().find(|member| member.name == "hospital-a").expect("a member").running();
-    member.until("why", LIMIT, |log| log.contains("do not know the same of this run") && log.contains("[JRN-2]"));
+    let why = |log: &str| log.contains("do not know the same of this run") && log.contains("[JRN-2]");
+    all.running("hospital-a").until("why", LIMIT, why);
     all.until("hospital-a takes no part in run 2 any more");
     all.hub(&["plan", "stop"]).expect(0);
     all.until("run 2 has ended");
@@ -208,12 +214,11 @@ fn what_a_member_keeps_of_a_run_is_erased_and_its_account_is_not() {
     all.begin(1, &[&["--set=max_rounds=600"], &LONG[1..]].concat());
     let site = all.folder("hospital-a");
     let state = site.join("hospital-a.key.state");
-    let kept = |ending: &str| -> usize {
-        let files = fs::read_dir(&state).expect("its state").flatten();
-        let of = files.filter(|file| file.path().extension().is_some_and(|end| end == ending));
-        of.filter(|file| file.metadata().is_ok_and(|about| about.len() > 100)).count()
+    let kept = |end: &str| {
+        let files = ending(&state, end).into_iter();
+        files.filter(|file| file.metadata().is_ok_and(|about| about.len() > 100)).count()
     };
-    until(LIMIT, "answers", || kept("transcript") > 0 && answers(&site, "hospital-a") >= 3);
+    until(LIMIT, "answers", || kept(".transcript") > 0 && answers(&site, "hospital-a") >= 3);
     let run = ended_in(&all.members[0].house, 1);
     let house = |all: &mut Standing, args: &[&str]| all.members[0].house.run(args);
     let forget = ["ledger", "forget", run.as_str(), "--key", "hospital-a.key"];
@@ -224,19 +229,18 @@ fn what_a_member_keeps_of_a_run_is_erased_and_its_account_is_not() {
         let told = house(all, &["check", "--offline", "--key", "hospital-a.key", "--json"]).json();
         (told["account"]["answers"].clone(), told["account"]["rho"].clone(), told["account"]["spent"].clone())
     };
-    assert!(kept("journal") > 0 && kept("transcript") > 0);
+    assert!(kept(".journal") > 0 && kept(".transcript") > 0);
     let before = spent(&mut all);
     house(&mut all, &forget).expect(0).says(&["erased", "The account is what it was"]);
-    let left: Vec<_> = fs::read_dir(&state).expect("its state").flatten().map(|file| file.file_name()).collect();
-    let ends = |end: &str| left.iter().any(|name| name.to_string_lossy().ends_with(end));
-    assert!(!ends(".journal") && !ends(".transcript") && !ends(".new") && ends("ledger.jsonl"), "{left:?}");
+    let left = [".journal", ".transcript", ".new", "ledger.jsonl"].map(|end| ending(&state, end).len());
+    assert_eq!(left, [0, 0, 0, 1]);
     assert_eq!(spent(&mut all), before);
     house(&mut all, &["verify", "hospital-a.key.state/ledger.jsonl"]).expect(0);
     // The run goes on without it, or not at all; it does not come back to it.
     let given = answers(&site, "hospital-a");
     all.again("hospital-a");
-    let member = all.members[0].running();
-    member.until("its refusal", LIMIT, |log| log.contains("answered before") || log.contains("POL-8"));
+    let refused = |log: &str| log.contains("answered before") || log.contains("POL-8");
+    all.running("hospital-a").until("its refusal", LIMIT, refused);
     all.hub(&["plan", "stop"]).expect(0);
     all.until("run 1 has ended");
     assert_eq!(answers(&site, "hospital-a"), given, "an answer left after the run was forgotten");

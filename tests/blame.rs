@@ -2,7 +2,6 @@
 
 use std::time::{Duration, Instant};
 
-use veilsum_node::documents::{load_identity, write_roster};
 use veilsum_proto::roster::{Member, Roster};
 use veilsum_testkit::program::{Parties, free_port, start, veilsum};
 
@@ -60,18 +59,12 @@ fn a_site_that_never_came_is_said_to_be_absent_and_not_to_have_left() {
 fn a_name_that_nobody_knows_is_looked_up_until_the_time_is_over() {
     let p = Parties::new(&SIZES, &PLAN);
     // Reserved for names that nobody has (RFC 6761).
-    p.key("lost");
-    let coordinator = Member { address: "lead.invalid:7000".into(), ..p.member("lost") };
+    let coordinator = Member { address: "lead.invalid:7000".into(), ..p.member("lead") };
     let sites = (1..=3).map(|i| p.member(&format!("site-{i}"))).collect();
-    let roster = Roster { name: "test".into(), coordinator, intermediary: p.member("counter"), sites };
-    let (hub, _) = load_identity(p.folder.path("lost.key")).expect("a key");
-    write_roster(p.folder.path("lost.toml"), &roster.sign(&hub).expect("a roster")).expect("a file");
-    let at = |name: &str| p.folder.path(name);
-    let [roster, plan, key] = ["lost.toml", "lost-plan.toml", "lost.key"].map(at);
-    let make = ["plan", "new", "--k", "3", "--set", "max_rows=2000", "--exact", "--column", "x=0:1", "y=0:1"];
-    veilsum(&[&make[..], &["--roster", &roster, "--key", &key, "--out", &plan]].concat()).expect(0);
+    p.sign("roster.toml", Roster { name: "test".into(), coordinator, intermediary: p.member("counter"), sites });
+    p.plan("roster.toml", "plan.toml", &PLAN);
     let begun = Instant::now();
-    let told = veilsum(&p.client(1, &["--roster", &roster, "--plan", &plan, "--join-timeout", "4"])).expect(4);
+    let told = veilsum(&p.client(1, &["--join-timeout", "4"])).expect(4);
     assert!(begun.elapsed() >= Duration::from_secs(4), "{:?}", begun.elapsed());
     assert!(error_of(&told.stderr).contains("lead.invalid:7000"), "{}", told.stderr);
 }
@@ -84,7 +77,7 @@ fn a_place_where_no_result_can_be_written_is_said_before_the_run() {
     for args in [p.server(&["--out", &below]), p.client(1, &["--out", &below])] {
         veilsum(&args).expect(3).says(&["nothing has been sent yet", "!waiting"]);
     }
-    let shown =
-        veilsum(&["ledger", "show", "--key", &p.folder.path("site-1.key"), "--state", &p.folder.path("site-1.state")]);
+    veilsum(&p.server(&["--events", "/nowhere/events.jsonl"])).expect(3).says(&["--events"]);
+    let shown = p.types("site-1", "ledger show", "key state", &[]);
     assert!(!shown.stdout.contains("public_keys"), "nothing was begun: {}", shown.stdout);
 }

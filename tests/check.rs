@@ -6,9 +6,9 @@ use std::{fs, os::unix::fs::PermissionsExt, time::Duration};
 use serde_json::{Value, json};
 use veilsum_node::door::ledger;
 use veilsum_proto::roster::{Member, Roster};
-use veilsum_testkit::program::{Parties, Running, agree, free_port, start, veilsum};
+use veilsum_testkit::program::{Parties, Running, binary, free_port, launch, start, veilsum};
 
-use crate::said::Told;
+use crate::said::{Told, check};
 
 const SIZES: [usize; 3] = [40, 55, 61];
 const PLAN: [&str; 2] = ["--set=epsilon=0.005", "--set=max_rounds=12"];
@@ -18,33 +18,17 @@ fn federation() -> Parties {
     Parties::new(&SIZES, &PLAN)
 }
 
-/// The document for one party, and its exit code. Of an option that is there twice, the later one counts.
-fn asked(p: &Parties, key: &str, more: &[&str]) -> (i32, Value) {
-    let [roster, plan, key] = ["roster.toml", "plan.toml", key].map(|file| p.folder.path(file));
-    let usual = ["--roster", &roster, "--plan", &plan, "--key", &key, "--timeout", "2"];
-    let mut args = vec!["check", "--json"];
-    let pairs: Vec<&[&str]> = usual.chunks(2).chain(more.chunks(2)).collect();
-    for (at, pair) in pairs.iter().enumerate() {
-        if pairs[at + 1..].iter().all(|later| later[0] != pair[0]) {
-            args.extend(*pair);
-        }
-    }
-    let ended = veilsum(&args);
+/// The document for one party with these of its files, and its exit code.
+fn asked(p: &Parties, party: &str, files: &str, more: &[&str]) -> (i32, Value) {
+    let ended = p.types(party, "check --json --timeout 2", files, more);
     (ended.code.expect("a code"), ended.json())
 }
 
 /// Of site-1, with its rows, its state and a policy that answers.
 fn of_site(p: &Parties, more: &[&str]) -> (i32, Value) {
-    let [data, policy, state] = ["site-1.csv", "toy.toml", "site-1.state"].map(|file| p.folder.path(file));
-    let own = ["--data", &*data, "--policy", &*policy, "--state", &*state];
-    // Its operator has agreed to the plan, which adds no noise.
-    agree(&p.client(1, &[]));
-    asked(p, "site-1.key", &[&own[..], more].concat())
-}
-
-fn check<'a>(found: &'a Value, name: &str) -> &'a Value {
-    let all = found["checks"].as_array().expect("checks");
-    all.iter().find(|check| check["check"] == name).unwrap_or_else(|| panic!("no check {name:?}: {found:#}"))
+    // Its operator agrees to the plan, which adds no noise.
+    p.client(1, &[]);
+    asked(p, "site-1", "roster plan key data policy state", more)
 }
 
 /// This check failed with this code and says so; no other one failed that `besides` does not name.
@@ -105,6 +89,8 @@ fn everything_well_before_and_in_the_midst_of_a_run_which_goes_on() {
             assert_eq!(check(&found, &format!("{peer}: {way}"))["outcome"], "pass", "{found:#}");
         }
     }
+    let all = found["checks"].as_array().expect("checks");
+    assert!(all.iter().all(|check| check["check"] != "equations"), "{found:#}");
     let rows = check(&found, "rows")["says"].as_str().expect("words");
     assert!(rows.contains("every row can be used") && !found.to_string().contains("40 rows"), "{found:#}");
     assert_eq!((&found["columns"]["used"], &found["columns"]["ignored"]), (&json!(["x", "y"]), &json!(["note"])));
@@ -147,7 +133,7 @@ fn a_key_that_others_can_read_and_one_of_nobody() {
     fails(&open, "key", 3, &["chmod 600", "site-1.key"], &[]);
     assert_eq!(check(&open.1, "network")["outcome"], "skip");
     p.key("stranger");
-    fails(&asked(&p, "stranger.key", &[]), "role", 3, &["not on the roster"], &["ledger"]);
+    fails(&asked(&p, "stranger", "roster plan key", &[]), "role", 3, &["not on the roster"], &["ledger"]);
     // Text for people has the same verdict, an error with a next step, and says what was left out.
     let none = p.folder.path("nowhere");
     veilsum(&["check", "--key", &key, "--roster", &none])
@@ -179,13 +165,13 @@ fn a_plan_of_another_roster_rows_without_a_column_and_a_policy_that_refuses() {
     let shut = ["lead: QUIC", "counter: QUIC", "lead: TCP", "counter: TCP"];
     p.folder.write("short.csv", "x,note\n0.5,a\n");
     let short = p.folder.path("short.csv");
-    fails(
-        &of_site(&p, &["--timeout", "1", "--data", &short]),
-        "rows",
-        3,
-        &["no column is called \"y\"", "the file has"],
-        &shut,
-    );
+    fails(&of_site(&p, &["--data", &short]), "rows", 3, &["no column is called \"y\"", "the file has"], &shut);
+    // Bárcena et al. (2021): the sums of a round should be fewer numbers than the rows. Only this site is told.
+    let few = p.folder.write("few.csv", "x,y,note\n0.5,0.5,a\n0.2,0.3,b\n");
+    let (_, found) = of_site(&p, &["--data", &few]);
+    let told = check(&found, "equations");
+    assert_eq!(told["outcome"], "warn", "{found:#}");
+    assert!(told["says"].as_str().is_some_and(|says| says.starts_with("2 rows, and ")), "{told}");
     p.folder.write("strict.toml", "methods = [\"kmeans\"]\n");
     let strict = p.folder.path("strict.toml");
     let found = of_site(&p, &["--policy", &strict]);
@@ -201,14 +187,8 @@ fn a_plan_of_another_roster_rows_without_a_column_and_a_policy_that_refuses() {
     fails(&of_site(&p, &[]), "ledger", 3, &["ledger.head"], &shut);
     fs::remove_file(damaged).expect("the file");
     // A folder that cannot be written into.
-    let folder = p.folder.write("a-file", "");
-    fails(
-        &of_site(&p, &["--state", &format!("{folder}/state")]),
-        "disk",
-        3,
-        &["cannot be written", "--state"],
-        &[&shut[..], &["ledger"]].concat(),
-    );
+    let found = of_site(&p, &["--state", &(p.folder.write("a-file", "") + "/state")]);
+    fails(&found, "disk", 3, &["cannot be written", "--state"], &[&shut[..], &["ledger"]].concat());
 }
 
 /// The roster of three sites with another intermediary.
@@ -266,26 +246,11 @@ fn a_listener_on_tcp_alone_is_reached_and_quic_is_said_to_be_shut() {
     drop(running);
 }
 
-/// Bárcena et al. (2021): the sums of a round should be fewer numbers than the rows. Only this site is told.
-#[test]
-fn a_site_is_told_if_its_rows_are_no_more_numbers_than_a_sum() {
-    let p = federation();
-    let (_, found) = of_site(&p, &[]);
-    let all = found["checks"].as_array().expect("checks");
-    assert!(all.iter().all(|check| check["check"] != "equations"), "{found:#}");
-    let text = fs::read_to_string(p.folder.path("site-1.csv")).expect("rows");
-    let few = text.lines().take(3).map(|line| format!("{line}\n")).collect::<String>();
-    fs::write(p.folder.path("few.csv"), few).expect("a file");
-    let (_, found) = of_site(&p, &["--data", &p.folder.path("few.csv")]);
-    let told = check(&found, "equations");
-    assert_eq!(told["outcome"], "warn", "{found:#}");
-    assert!(told["says"].as_str().is_some_and(|says| says.starts_with("2 rows, and ")), "{told}");
-}
-
 #[test]
 fn an_aggregator_sees_its_port_and_what_comes_in() {
     let p = federation();
-    let (code, found) = asked(&p, "lead.key", &[]);
+    let of = |party: &str| asked(&p, party, "roster plan key", &[]);
+    let (code, found) = of("lead");
     assert_eq!((code, found["role"].as_str()), (0, Some("coordinator")), "{found:#}");
     assert_eq!(check(&found, "port")["outcome"], "pass");
     assert!(found["checks"].as_array().is_some_and(|all| all.iter().all(|check| check["check"] != "rows")));
@@ -294,10 +259,10 @@ fn an_aggregator_sees_its_port_and_what_comes_in() {
     assert!(rules.iter().all(|rule| rule["direction"] == "in" && rule["port"] == p.ports[0]), "{rules:?}");
     let lead = start(&p.server(&[]));
     lead.until("port", LIMIT, |text| text.contains("waiting for 3 sites"));
-    let (code, found) = asked(&p, "lead.key", &[]);
+    let (code, found) = of("lead");
     assert_eq!((code, check(&found, "port")["outcome"].as_str()), (0, Some("pass")), "{found:#}");
     assert!(check(&found, "port")["says"].as_str().is_some_and(|says| says.contains("own process")), "{found:#}");
-    let (code, found) = asked(&p, "counter.key", &[]);
+    let (code, found) = of("counter");
     assert_eq!((code, found["role"].as_str()), (0, Some("intermediary")), "{found:#}");
     assert_eq!(check(&found, "lead: let in")["outcome"], "pass");
     let directions: Vec<&str> =
@@ -312,19 +277,10 @@ fn a_proxy_that_cannot_be_used_is_named() {
     let p = federation();
     with_intermediary(&p, "away", "192.0.2.1:4433");
     p.plan("roster.toml", "plan.toml", &PLAN);
-    let proxy = format!("http://127.0.0.1:{}", free_port());
-    let [roster, plan, key, state] =
-        ["roster.toml", "plan.toml", "site-1.key", "site-1.state"].map(|file| p.folder.path(file));
-    agree(&p.client(1, &[]));
-    let documents = ["check", "--roster", &roster, "--plan", &plan, "--key", &key, "--state", &state];
-    let args = [&documents[..], &["--json", "--timeout", "1"]].concat();
-    let ended = std::process::Command::new(veilsum_testkit::program::binary())
-        .args(args)
-        .env("HTTPS_PROXY", &proxy)
-        .output()
-        .expect("the program");
-    let found: Value = serde_json::from_slice(&ended.stdout).expect("one document");
-    assert_eq!(ended.status.code(), Some(4));
+    p.client(1, &[]);
+    let mut program = std::process::Command::new(binary());
+    program.args(["check", "--json", "--timeout", "1"]).env("HTTPS_PROXY", format!("http://127.0.0.1:{}", free_port()));
+    let found = launch(program, &p.files("site-1", "roster plan key state")).wait(LIMIT).expect(4).json();
     let through = check(&found, "away: proxy");
     assert_eq!(through["outcome"], "fail", "{found:#}");
     assert!(through["next"].as_str().is_some_and(|next| next.contains("CONNECT")), "{through}");

@@ -2,7 +2,7 @@
 
 use veilsum_testkit::program::{Folder, Parties, veilsum};
 
-use crate::said::Told;
+use crate::said::{self, Told};
 
 /// Of the rows that `Parties` makes.
 pub(crate) const COLUMNS: &str = "format = \"veilsum-columns/1\"\nmissing_marks = [\"-99\"]\n\
@@ -23,8 +23,7 @@ fn a_file_fits_or_it_is_said_what_is_missing() {
     };
     let fits = "x,y,smoker,id\n0.1,0.2,0,1\n1,1,former,2\n";
     let told = check(fits, &["--json"]).json();
-    let rows = told["checks"].as_array().expect("checks").iter().find(|check| check["check"] == "rows").cloned();
-    assert_eq!(rows.expect("a check of the rows")["outcome"], "pass", "{told:#}");
+    assert_eq!(said::check(&told, "rows")["outcome"], "pass", "{told:#}");
     check("x,smoker\n0.1,never\n", &[]).expect(3).says(&["not ready: ", "no column is called \"y\""]);
     let rows = "x,y,smoker\n0.1,0.2,never\n2,0.2,never\n0.1,,former\n0.1,0.2,sometimes\n0.1,-99,never\n-1,0,0\n";
     let bad = check(rows, &["--json"]).json();
@@ -44,14 +43,10 @@ fn a_file_fits_or_it_is_said_what_is_missing() {
 #[test]
 fn a_plan_takes_its_columns_from_the_file() {
     let p = Parties::new(&[40, 55, 61], &["--set=epsilon=0.005", "--set=max_rounds=12"]);
-    let at = |file: &str| p.folder.path(file);
-    let [roster, key, out] = ["roster.toml", "lead.key", "made.toml"].map(at);
-    let make = |more: &[&str]| {
-        let of = ["plan", "new", "--roster", &roster, "--key", &key, "--out", &out];
-        veilsum(&[&of[..], &["--k", "3", "--set", "max_rows=2000", "--exact"], more].concat())
-    };
+    let made = format!("plan new --k 3 --set max_rows=2000 --exact --out {}", p.folder.path("plan.toml"));
+    let make = |more: &[&str]| p.types("lead", &made, "roster key", more);
     let columns = || {
-        let show = veilsum(&["plan", "check", "--roster", &roster, "--plan", &out, "--json"]).expect(0).json();
+        let show = p.types("lead", "plan check --json", "roster plan", &[]).expect(0).json();
         show["work"]["columns"].as_array().expect("columns").clone()
     };
     make(&[]).expect(2).says(&["no column is named", "--columns FILE"]);

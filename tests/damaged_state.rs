@@ -6,29 +6,27 @@ use std::{
     fs,
     net::SocketAddr,
     path::{Path, PathBuf},
-    process::Command,
     sync::Arc,
 };
 
+use serde_json::json;
 use veilsum_node::{
     carrier::{self, Address, Call, CarrierError, Credentials, Transport},
     documents::load_identity,
     egress::Egress,
 };
 use veilsum_proto::{message::Kind, suite::VERSION};
-use veilsum_testkit::program::{Parties, Running, start, start_limited, veilsum};
+use veilsum_testkit::program::{Parties, Running, ending, start, start_limited, veilsum};
 
 use crate::{
     joining::{Founded, Organisation},
-    processes::{LIMIT, LONG, QUICK, SIZES},
-    said::Told,
+    loss_processes::early_at,
+    processes::{LIMIT, LONG, QUICK, SIZES, start_all},
+    said::{Told, says},
 };
 
-fn journals(folder: impl AsRef<Path>) -> Vec<PathBuf> {
-    let files = fs::read_dir(folder).expect("a state folder").flatten().map(|f| f.path());
-    let mut found: Vec<PathBuf> = files.filter(|p| p.extension().is_some_and(|e| e == "journal")).collect();
-    found.sort();
-    found
+fn journals(p: &Parties) -> Vec<PathBuf> {
+    ending(p.folder.path("site-1.state"), ".journal")
 }
 
 const NO_ROOM: &str = "check free space and permissions of the folder (--state)";
@@ -36,22 +34,41 @@ const NO_ROOM: &str = "check free space and permissions of the folder (--state)"
 /// No file of the processes may grow beyond so many bytes: the disk is full.
 const DISK: u64 = 32 << 10;
 
-/// The site says so and sends nothing that its journal does not hold; the others end with what is out.
+/// The site says so and sends nothing that its journal does not hold; the others end with what is out ([APP-8]).
 #[test]
 fn the_disk_of_a_site_is_full() {
     let p = Parties::new(&SIZES, &LONG);
-    let server = start(&p.server(&QUICK));
-    let intermediary = start(&p.intermediary(&QUICK));
+    let (server, intermediary, _) = start_all(&p, &QUICK, []);
     let full = start_limited(&p.client(1, &["-vv"]), DISK);
     let others: Vec<Running> = (2..=5).map(|i| start(&p.client(i, &[]))).collect();
     let ended = full.wait(LIMIT).expect(10).says(&["File too large", NO_ROOM]);
     // The vector whose entry did not fit did not leave.
     let answered = ended.stderr.matches("MaskedWords").count();
-    let size: u64 = journals(p.folder.path("site-1.state")).iter().map(|f| f.metadata().expect("a file").len()).sum();
+    let size: u64 = journals(&p).iter().map(|f| f.metadata().expect("a file").len()).sum();
     assert!(answered > 5 && size <= 2 * DISK, "{answered} answers, {size} bytes");
-    server.wait(LIMIT).expect(9).says(&["left the run: site-1"]);
+    server.wait(LIMIT).expect(9).says(&[
+        "left the run: site-1",
+        "ended early",
+        "too few sites",
+        "nothing was revealed",
+    ]);
     intermediary.wait(LIMIT).expect(0);
     others.into_iter().for_each(|c| drop(c.wait(LIMIT).expect(9)));
+    // Who went, at which question, and why: the coordinator knows all of it, and a site the question.
+    let result = p.folder.json("out/result.json");
+    let gone = result["departures"][0].clone();
+    let (question, why) = (gone["question"].as_u64().expect("a number"), gone["why"].as_str().expect("a reason"));
+    // Whether its end or its silence was noticed first, nobody knows.
+    let known = ["its connection broke", "it did not answer in time"].iter().any(|known| why.contains(known));
+    assert!(known && question > 5 && result["departures"].as_array().map(Vec::len) == Some(1), "{gone}");
+    for site in 2..=5 {
+        assert_eq!(early_at(&p, site, "site-1"), result["centres"], "site {site}");
+        let own = p.folder.json(&format!("site-{site}/result.json"))["departures"][0].clone();
+        assert_eq!(own, json!({"site": "site-1", "question": question, "why": null}));
+    }
+    let page = fs::read_to_string(p.folder.path("out/report.html")).expect("a page");
+    says(&page, &[&format!("to question {}", question - 1), why]);
+    assert!(!p.folder.0.join("site-1/model.json").exists());
 
     // With room again: the journal's torn end is no damage, and the run it was in is over; what was opened to it is its result.
     veilsum(&p.client(1, &["--join-timeout", "1"])).expect(9).says(&["did not answer"]);
@@ -61,7 +78,7 @@ fn the_disk_of_a_site_is_full() {
 /// What is left of a run's journals: damaged at any place, of another plan, of another run.
 fn damaged_journals(p: &Parties) {
     let short = ["--join-timeout", "1"];
-    let file = journals(p.folder.path("site-1.state")).into_iter().max_by_key(|f| f.metadata().expect("a file").len());
+    let file = journals(p).into_iter().max_by_key(|f| f.metadata().expect("a file").len());
     let file = file.expect("a journal");
     let whole = fs::read(&file).expect("a journal");
     for at in [0, 17, whole.len() / 2] {
@@ -77,7 +94,7 @@ fn damaged_journals(p: &Parties) {
     let other = p.folder.path("other.toml");
     let elsewhere = ["--plan", &other, "--join-timeout", "1"];
     veilsum(&p.client(1, &elsewhere)).expect(4).says(&["did not answer"]);
-    let names = journals(p.folder.path("site-1.state"));
+    let names = journals(p);
     assert_eq!(names.len(), 4, "a journal for each plan and aggregator: {names:?}");
     for name in names.iter().filter(|n| n.metadata().expect("a file").len() <= 16) {
         fs::write(name, &whole).expect("a swapped journal");
@@ -139,19 +156,16 @@ fn a_state_folder_that_is_lost_is_no_new_account() {
     let args = p.client(1, &["--join-timeout", "1"]);
     let state = p.folder.path("site-1.state");
     fs::remove_dir_all(&state).expect("a folder");
-    let words = format!("{}address", "abandon ".repeat(14));
-    let [key, roster, plan, data, policy] =
-        ["site-1.key", "roster.toml", "plan.toml", "site-1.csv", "toy.toml"].map(|name| p.folder.path(name));
-    let own = ["--key", &key, "--state", &state];
-    let documents = ["--roster", &roster, "--plan", &plan];
-    let policy = ["--policy", &policy];
-    let agree = [&["agree", &plan, "--roster", &roster], &own[..], &policy, &["--fingerprint", &words]].concat();
-    let check = [&["check", "--offline", "--data", &data], &own[..], &documents, &policy].concat();
-    let commands: [Vec<&str>; 4] =
-        [args.iter().map(String::as_str).collect(), [&["ledger", "show"], &own[..]].concat(), agree, check];
-    for command in commands {
-        veilsum(&command).expect(3).says(&["[LED-5]", "put the newest copy"]);
-        assert!(!Path::new(&state).join("ledger.head").exists(), "{command:?} began an account");
+    let (words, agree) = (format!("{}address", "abandon ".repeat(14)), format!("agree {}", p.folder.path("plan.toml")));
+    let site = |command: &str, files: &str, more: &[&str]| p.types("site-1", command, files, more);
+    for told in [
+        veilsum(&args),
+        site("ledger show", "key state", &[]),
+        site(&agree, "roster key state policy", &["--fingerprint", &words]),
+        site("check --offline", "roster plan key state data policy", &[]),
+    ] {
+        told.expect(3).says(&["[LED-5]", "put the newest copy"]);
+        assert!(!Path::new(&state).join("ledger.head").exists(), "an account was begun");
     }
 }
 
@@ -163,18 +177,6 @@ fn a_state_folder_that_cannot_be_written() {
     for args in [p.client(1, &["--state", &under_a_file]), p.server(&["--state", &under_a_file])] {
         veilsum(&args).expect(3).says(&["file/state", NO_ROOM]);
     }
-    // Root may write anywhere; everybody else is stopped by the folder's mode.
-    let id = Command::new("id").arg("-u").output().expect("id");
-    if String::from_utf8_lossy(&id.stdout).trim() == "0" {
-        println!("SKIPPED the read-only folder: this is root, whom no mode stops");
-        return;
-    }
-    use std::os::unix::fs::PermissionsExt;
-    let locked = p.folder.path("locked");
-    fs::create_dir(&locked).expect("a folder");
-    fs::set_permissions(&locked, fs::Permissions::from_mode(0o555)).expect("a read-only folder");
-    let said = ["locked", "Permission denied", NO_ROOM];
-    veilsum(&p.client(1, &["--state", &locked])).expect(3).says(&said);
 }
 
 /// [FRM-1]: whoever comes to a coordinator with another wire version is told both versions and whose turn it is to update, in the lobby

@@ -5,17 +5,10 @@ use veilsum_cluster::{Algorithm, Prepared, Rows, method::Seeding, pooled, random
 use veilsum_node::plan::PlanSpec;
 use veilsum_testkit::{
     in_process::{masked, unit_square},
-    program::{Ended, Folder, veilsum},
+    program::{Folder, veilsum},
 };
 
-use crate::said::{Told, says};
-
-fn demo(out: &Folder, data: &str, more: &[&str]) -> Ended {
-    let folder = out.path("out");
-    let mut args = vec!["demo", "--data", data, "--out", &folder, "--sites", "5", "--exact", "--method", "describe"];
-    args.extend(more);
-    veilsum(&args)
-}
+use crate::said::{Told, demo, says};
 
 fn number(value: &Value) -> f64 {
     value.as_f64().unwrap_or_else(|| panic!("no number: {value}"))
@@ -64,7 +57,9 @@ fn a_description_has_the_means_deviations_histograms_and_counts_of_pooled_rows()
     let out = Folder::fresh();
     let (text, values) = table(400);
     let data = out.write("rows.csv", &text);
-    let ended = demo(&out, &data, &["--column", "age", "income", "smoker=yes,no,former"]).expect(0);
+    let options = ["--data", &data, "--sites", "5", "--method", "describe"];
+    let columns = ["--column", "age", "income", "smoker=yes,no,former"];
+    let ended = demo(&out, "out", &[&options[..], &columns].concat()).expect(0);
     says(&ended.stdout, &["deviation", "rows by bin", "rows in all: 400", "missing: ", "!  cluster "]);
     let result = out.json("out/result.json");
     let found = &result["description"];
@@ -95,11 +90,10 @@ fn missing_values_are_counted_under_noise() {
     let out = Folder::fresh();
     let (mut text, _) = table(1_000);
     (0..300).for_each(|_| text += ",1500,yes\n");
-    let (data, folder) = (out.write("rows.csv", &text), out.path("out"));
-    let rows = ["--rows", "missing=leave-out", "--rows", "columns.age=age", "--sites", "3", "--seed", "1"];
-    let columns = ["--column", "age=18:99", "income=0:5000", "smoker=yes,no,former"];
-    let args = [&["demo", "--data", &data, "--out", &folder, "--method", "describe"][..], &rows, &columns].concat();
-    veilsum(&args).expect(0);
+    let data = out.write("rows.csv", &text);
+    let rows = ["--data", &data, "--rows", "missing=leave-out", "--rows", "columns.age=age", "--sites", "3"];
+    let columns = ["--rho=0.25", "--column", "age=18:99", "income=0:5000", "smoker=yes,no,former", "--seed", "1"];
+    demo(&out, "out", &[&rows[..], &columns, &["--method", "describe"]].concat()).expect(0);
     let result = out.json("out/result.json");
     let (found, errors) = (&result["description"]["numbers"], &result["errors"]);
     // Five of its errors are beyond all chance; what two of them hide is no number.

@@ -6,22 +6,16 @@ use std::{
     time::{Duration, Instant},
 };
 
-use tokio::{
-    sync::oneshot,
-    task::{AbortHandle, JoinHandle},
-};
-use veilsum_cluster::{
-    Algorithm, Centres, Clusters, Query, Rows, method::Seeding, query::FuzzySums, sampling::Sampling,
-};
+use tokio::{sync::oneshot, task::JoinHandle};
+use veilsum_cluster::{Centres, Clusters, Query, Rows, method::Seeding, query::FuzzySums, sampling::Sampling};
 use veilsum_node::{
     app_messages::{Count, CountReady, CountReply, JudgeRequest},
     door::ledger,
     error::{Code, Failure},
     loopback::{LOOPBACK_TIMING, View},
     method_session::{MethodSession, Turn},
-    plan::{Column, Judge, PlanSpec},
+    plan::{Judge, PlanSpec},
     question::{Question, SumBounds},
-    random::system_rng,
     role::{
         aggregator_host::{AggregatorHost, HostConfig, HostEvent},
         client::{self, ClientConfig, ClientReport},
@@ -31,34 +25,29 @@ use veilsum_node::{
 };
 use veilsum_proto::{
     aggregator::{self, Timing},
-    identity::Identity,
     message::{self, Kind},
     plan::{Sites, Terms},
     roster::PartyId,
 };
-use veilsum_testkit::cast::{self, Cast};
-use veilsum_testkit::in_process::{made_up, unit_square};
+use veilsum_testkit::{
+    cast::{self, Cast},
+    in_process::{self, made_up, unit_square},
+    program::{Folder, ending},
+};
 
 const SIZES: [usize; 5] = [31, 44, 58, 37, 49];
 const K: u32 = 3;
 
 fn fcm(max_rounds: u32) -> PlanSpec {
-    let fcm = Algorithm::Fcm { m: 2.0, epsilon: 0.0, max_rounds };
-    PlanSpec::plain(unit_square(), fcm, K, Seeding::Uniform { seed: 11 })
+    in_process::fcm(unit_square(), K, 0.0, max_rounds, Seeding::Uniform { seed: 11 })
 }
 
 // ---- plans ----------------------------------------------------------------------------------------------------------
 
 fn cast(work: &PlanSpec, sites: usize, change: impl FnOnce(&mut Terms)) -> Result<Cast, String> {
-    let identities = (0..sites + 2).map(|_| Arc::new(Identity::generate(&mut system_rng()))).collect();
-    cast_of(identities, work, change)
-}
-
-/// A plan of these parties: coordinator, intermediary, sites.
-fn cast_of(identities: Vec<Arc<Identity>>, work: &PlanSpec, change: impl FnOnce(&mut Terms)) -> Result<Cast, String> {
-    let names: Vec<String> = (0..identities.len() - 2).map(|i| format!("site-{i}")).collect();
+    let names: Vec<String> = (0..sites).map(|i| format!("site-{i}")).collect();
     let names: Vec<&str> = names.iter().map(String::as_str).collect();
-    let cast = Cast::of(identities, work, &names, |terms| {
+    let cast = Cast::new(work, &names, |terms| {
         terms.slots = 64;
         terms.min_total_rows = u64::from(work.most_clusters());
         change(terms);
@@ -80,25 +69,22 @@ fn a_sampled_plan_draws_more_sites_than_may_collude() {
     }
 }
 
+/// A round over one column, for so many clusters.
+fn narrow(k: u32) -> PlanSpec {
+    in_process::fcm(unit_square()[..1].to_vec(), k, 0.0, 1, Seeding::Uniform { seed: 1 })
+}
+
 #[test]
-fn a_plan_whose_distances_fit_no_frame_is_refused_before_a_site_computes_them() {
-    let columns = vec![Column { name: "x".into(), lower: 0.0, upper: 1.0 }];
-    let fcm = Algorithm::Fcm { m: 2.0, epsilon: 0.0, max_rounds: 1 };
-    let mut work = PlanSpec::plain(columns, fcm, 4_096, Seeding::Uniform { seed: 1 });
+fn plans_whose_distances_fit_no_frame_and_no_memory_are_refused() {
+    let mut work = narrow(4_096);
     work.judge = Judge::Intermediary;
     let many = |terms: &mut Terms| terms.max_rows = 4_096;
     let refused = cast(&work, 3, many).err().expect("130 MB of distances at every site");
     assert!(refused.contains("one frame"), "{refused}");
     work.recipe.clusters = Clusters::exactly(1000);
     assert!(cast(&work, 3, many).is_ok());
-}
-
-#[test]
-fn a_plan_whose_indices_take_80_gb_at_the_coordinator_is_refused() {
-    let columns = vec![Column { name: "x".into(), lower: 0.0, upper: 1.0 }];
-    let fcm = Algorithm::Fcm { m: 2.0, epsilon: 0.0, max_rounds: 1 };
-    let work = PlanSpec::plain(columns, fcm, 100_000, Seeding::Uniform { seed: 1 });
-    let refused = cast(&work, 3, |terms| terms.max_rows = 100_000).err().expect("80 GB");
+    // Indices of 80 GB at the coordinator.
+    let refused = cast(&narrow(100_000), 3, |terms| terms.max_rows = 100_000).err().expect("80 GB");
     assert!(!refused.contains("PLN-2"), "{refused}");
 }
 
@@ -132,21 +118,7 @@ fn words(cast: &Cast, question: &Question) -> usize {
     question.layout(&work.domain().unwrap(), &cast.federation.form().unwrap()).unwrap().words()
 }
 
-/// Ends its tasks with it.
-struct Tasks(Vec<AbortHandle>);
-
-impl Tasks {
-    fn of<T>(tasks: &[JoinHandle<T>]) -> Tasks {
-        Tasks(tasks.iter().map(JoinHandle::abort_handle).collect())
-    }
-}
-
-impl Drop for Tasks {
-    fn drop(&mut self) {
-        self.0.iter().for_each(AbortHandle::abort);
-    }
-}
-
+/// Runs this; what it has begun ends with it.
 fn run<T>(future: impl Future<Output = T>) -> T {
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build().unwrap();
     let found = runtime.block_on(future);
@@ -201,15 +173,14 @@ async fn answered(hub: &mut AggregatorHost, question: &Question, words: usize) -
     total(hub, question, words).await.is_some()
 }
 
-/// A coordinator whom real sites and the real intermediary have given their keys.
-async fn opened(cast: &Cast, timing: Timing) -> (AggregatorHost, Tasks) {
+/// A coordinator whom these real sites and the real intermediary have given their keys.
+async fn opened(cast: &Cast, timing: Timing) -> (AggregatorHost, Vec<JoinHandle<Result<ClientReport, Failure>>>) {
     let mut hub = hub(cast, PartyId::Coordinator, timing).await;
     let coordinator = hub.address().unwrap();
-    let (intermediary, task) = cast.intermediary(coordinator, LOOPBACK_TIMING).await;
-    let mut tasks = Tasks::of(&sites(cast, coordinator, intermediary, &View::default()));
-    tasks.0.push(task.abort_handle());
+    let (intermediary, _) = cast.intermediary(coordinator, LOOPBACK_TIMING).await;
+    let sites = sites(cast, coordinator, intermediary, &View::default());
     ready(&mut hub).await;
-    (hub, tasks)
+    (hub, sites)
 }
 
 /// What becomes of real sites under a coordinator that puts the method's own questions but for what `change` makes of the question with
@@ -219,11 +190,7 @@ fn against(cast: &Cast, change: impl Fn(u32, &mut Question)) -> Vec<Result<Clien
     let mut conversation =
         MethodSession::of(&cast.federation.work, SumBounds::new(SIZES.len(), terms.max_rows)).unwrap();
     run(async {
-        let mut hub = hub(cast, PartyId::Coordinator, LOOPBACK_TIMING).await;
-        let coordinator = hub.address().unwrap();
-        let (intermediary, counter) = cast.intermediary(coordinator, LOOPBACK_TIMING).await;
-        let sites = sites(cast, coordinator, intermediary, &View::default());
-        ready(&mut hub).await;
+        let (mut hub, sites) = opened(cast, LOOPBACK_TIMING).await;
         let all = hub.cohort();
         counted_over(&mut hub, all.clone()).await;
         while let Turn::Ask(question, layout) = conversation.turn() {
@@ -233,7 +200,6 @@ fn against(cast: &Cast, change: impl Fn(u32, &mut Question)) -> Vec<Result<Clien
             conversation.take(&values, &all).unwrap();
         }
         hub.close(|_| None).await;
-        counter.abort();
         let mut found = Vec::new();
         for site in sites {
             found.push(site.await.unwrap());
@@ -281,7 +247,7 @@ fn answers_over(counted: Option<Vec<u16>>) -> usize {
     let work = noisy(2);
     let cast = cast(&work, SIZES.len(), |terms| terms.sites = Sites::Any).unwrap();
     run(async {
-        let (mut hub, _tasks) = opened(&cast, Timing { phase: 4_000, ..LOOPBACK_TIMING }).await;
+        let (mut hub, _) = opened(&cast, Timing { phase: 4_000, ..LOOPBACK_TIMING }).await;
         if let Some(cohort) = counted {
             counted_over(&mut hub, cohort).await;
         }
@@ -313,7 +279,7 @@ fn noi_2_noise_is_new_in_every_session_of_a_plan() {
     let cast = cast(&work, SIZES.len(), |_| {}).unwrap();
     let session = |_| {
         run(async {
-            let (mut hub, _tasks) = opened(&cast, LOOPBACK_TIMING).await;
+            let (mut hub, _) = opened(&cast, LOOPBACK_TIMING).await;
             counted_over(&mut hub, (0..SIZES.len() as u16).collect()).await;
             total(&mut hub, &first, words(&cast, &first)).await.expect("a total")
         })
@@ -348,12 +314,11 @@ impl Played {
 /// run: then nothing of it stays on disk.
 #[test]
 fn a_run_that_ended_without_its_intermediary_leaves_no_secrets() {
-    let folder = veilsum_testkit::program::Folder::fresh();
+    let folder = Folder::fresh();
     let cast = cast(&fcm(2), SIZES.len(), |_| {}).unwrap();
     let state = |i: usize| folder.0.join(format!("site-{i}"));
     let journals = |i: usize| -> Vec<u64> {
-        let files = std::fs::read_dir(state(i)).unwrap().map(|file| file.unwrap().path());
-        let files = files.filter(|path| path.extension().is_some_and(|e| e == "journal"));
+        let files = ending(state(i), ".journal").into_iter();
         files.map(|path| std::fs::metadata(path).unwrap().len().saturating_sub(16)).collect()
     };
     run(async {
@@ -391,7 +356,7 @@ fn app_2_an_intermediary_that_is_killed_before_its_word_counts_again() {
         let Played { server, coordinator, mut link, hub: mut first } = Played::by(&cast).await;
         let at = first.address().unwrap();
         let view = View::default();
-        let _tasks = Tasks::of(&sites(&cast, coordinator, at, &view));
+        sites(&cast, coordinator, at, &view);
         assert!(answered(&mut first, &Question::CountRows, 1).await);
         drop(first);
         let mut second = loop {
@@ -429,9 +394,8 @@ fn the_intermediary_cannot_put_one_judgement_in_two_forms() {
     work.judge = Judge::Intermediary;
     let cast = cast(&work, SIZES.len(), |_| {}).unwrap();
     run(async {
-        let Played { server, coordinator, mut link, mut hub } = Played::by(&cast).await;
-        let mut tasks = Tasks::of(&sites(&cast, coordinator, hub.address().unwrap(), &View::default()));
-        tasks.0.push(server.abort_handle());
+        let Played { coordinator, mut link, mut hub, .. } = Played::by(&cast).await;
+        sites(&cast, coordinator, hub.address().unwrap(), &View::default());
         assert!(answered(&mut hub, &Question::CountRows, 1).await);
         let word = says_counted(&mut hub, &mut link).await;
         link.tell(Kind::CountReady, &word).await;

@@ -6,17 +6,13 @@
 //!
 //! `VEILSUM_KILLS=150 cargo test --test product kills:: -- --include-ignored --nocapture`
 //!
-//! `VEILSUM_SEED` repeats the moments, as far as moments can be repeated. What the processes of a run that went wrong have said stays in
-//! a folder that is named.
+//! `VEILSUM_SEED` repeats the moments, as far as moments can be repeated. What the processes of a run that went wrong have said is printed.
 
-use std::{
-    fmt::Write,
-    time::{Duration, Instant, SystemTime},
-};
+use std::time::{Duration, Instant, SystemTime};
 
 use serde_json::Value;
 use veilsum_testkit::{
-    program::{Ended, Parties, Running, start},
+    program::{Ended, Parties, Running, end_well, start},
     seeds::Dice,
 };
 
@@ -66,77 +62,65 @@ fn outcome(p: &Parties) -> Right {
 fn calm(judged: bool) -> (Right, Duration) {
     let p = documents(judged);
     let begun = Instant::now();
-    for party in all_of(&p, true).into_iter().flatten() {
-        party.wait(LIMIT).expect(0);
-    }
+    end_well(all_of(&p, true).into_iter().flatten());
     (outcome(&p), begun.elapsed())
 }
 
-/// How a run ended.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
-enum Came {
-    RightCentres,
-    LastTotals,
-    CleanStop,
-    Wrong,
-    Hung,
-    Panicked,
-}
-
-/// The run's end from the files and the last words of all processes; with what to look at, where it did not end well.
-fn judge(p: &Parties, ended: &[Result<Ended, String>], right: &Right) -> (Came, String) {
-    if let Some(running) = ended.iter().find_map(|ended| ended.as_ref().err()) {
-        return (Came::Hung, running.lines().next().unwrap_or_default().to_owned());
-    }
-    let ended: Vec<&Ended> = ended.iter().flatten().collect();
-    let errors =
-        |ended: &Ended| ended.stderr.lines().filter(|line| line.starts_with("error: ")).collect::<Vec<_>>().join("; ");
-    if let Some(ended) = ended.iter().find(|ended| ended.text().contains("panicked at")) {
-        return (Came::Panicked, errors(ended));
-    }
-    // Whoever did not end well says why and what to do next; whoever was killed cannot.
-    let told = |ended: &Ended| ["error: ", "next: "].iter().all(|what| ended.stderr.contains(what));
-    if let Some(ended) = ended.iter().find(|ended| ended.code.is_some_and(|code| code != 0) && !told(ended)) {
-        return (Came::Wrong, format!("code {:?} without a reason", ended.code));
-    }
-    let files =
-        std::iter::once("out/result.json".to_owned()).chain((1..=SIZES.len()).map(|i| format!("site-{i}/model.json")));
-    let results: Vec<(String, Value)> = files
-        .filter(|file| p.folder.0.join(file).exists())
-        .map(|file| {
-            let result = p.folder.json(&file);
-            (file, result)
-        })
-        .collect();
-    let whole: Vec<_> = results.iter().filter(|(_, result)| result["ended_early"].is_null()).collect();
-    let wrong = whole.iter().find(|(file, result)| {
-        result["centres"] != right.0 || (file.starts_with("out/") && result["indices"] != right.1)
-    });
-    if let Some((file, _)) = wrong {
-        return (Came::Wrong, format!("{file} holds other centres or indices than a run in which nobody falls"));
-    }
-    let last: Vec<String> = ended.iter().map(|ended| errors(ended)).filter(|errors| !errors.is_empty()).collect();
-    let came = match (whole.is_empty(), results.is_empty()) {
-        (false, _) => Came::RightCentres,
-        (true, false) => Came::LastTotals,
-        (true, true) => Came::CleanStop,
+/// How the run ended, from the files and the last words of all processes; an error says what to look at, where it did not end well.
+fn judge(p: &Parties, ended: &[Result<Ended, String>], right: &Right) -> Result<&'static str, String> {
+    let errors = |ended: &Ended| {
+        let lines: Vec<&str> = ended.stderr.lines().filter(|line| line.starts_with("error: ")).collect();
+        lines.join("; ")
     };
-    (came, last.join(" | "))
+    let mut last = Vec::new();
+    for ended in ended {
+        let ended = ended.as_ref().map_err(|running| format!("hung: {running}"))?;
+        if ended.text().contains("panicked at") {
+            return Err(format!("panicked: {}", errors(ended)));
+        }
+        // Whoever did not end well says why and what to do next; whoever was killed cannot.
+        let told = ["error: ", "next: "].iter().all(|what| ended.stderr.contains(what));
+        if ended.code.is_some_and(|code| code != 0) && !told {
+            return Err(format!("code {:?} without a reason", ended.code));
+        }
+        last.extend(Some(errors(ended)).filter(|errors| !errors.is_empty()));
+    }
+    println!("{}", last.join(" | "));
+    let mut came = "a clean stop";
+    for file in (1..=SIZES.len()).map(|i| format!("site-{i}/model.json")).chain(["out/result.json".to_owned()]) {
+        if !p.folder.0.join(&file).exists() {
+            continue;
+        }
+        let result = p.folder.json(&file);
+        if !result["ended_early"].is_null() {
+            came = if came == RIGHT { RIGHT } else { "the last totals" };
+            continue;
+        }
+        came = RIGHT;
+        if result["centres"] != right.0 || (file.starts_with("out/") && result["indices"] != right.1) {
+            return Err(format!("{file} holds other centres or indices than a run in which nobody falls"));
+        }
+    }
+    Ok(came)
 }
 
-/// Everything that was said in a run that went wrong, in a folder that stays.
-fn keep_logs(name: &str, ended: &[Result<Ended, String>]) -> String {
-    let folder = std::env::temp_dir().join(name);
-    std::fs::create_dir_all(&folder).expect("a folder");
-    for (i, ended) in ended.iter().enumerate() {
-        let text = ended.as_ref().map_or_else(String::clone, |ended| format!("{:?}\n{}", ended.code, ended.text()));
-        std::fs::write(folder.join(format!("{i}.log")), text).expect("a log");
+/// How a run ends that nobody's fall stopped.
+const RIGHT: &str = "the right centres";
+
+/// Everything that was said in a run that went wrong.
+fn print_logs(ended: &[Result<Ended, String>]) {
+    for ended in ended {
+        println!(
+            "{}",
+            ended.as_ref().map_or_else(String::clone, |ended| format!("{:?}\n{}", ended.code, ended.text()))
+        );
     }
-    folder.display().to_string()
 }
 
 /// One run with one kill.
+#[derive(Debug)]
 struct Kill {
+    /// 0 is the coordinator, 1 the intermediary, then the sites.
     party: usize,
     signal: &'static str,
     /// After the beginning, or after that of judging.
@@ -149,10 +133,6 @@ struct Kill {
 }
 
 impl Kill {
-    fn role(&self) -> &'static str {
-        ["coordinator", "intermediary", "site"][self.party.min(2)]
-    }
-
     /// The run to its end, and what all of its processes said.
     fn carry_out(&self, p: &Parties) -> Vec<Result<Ended, String>> {
         let mut parties = all_of(p, self.limited);
@@ -190,7 +170,7 @@ fn every_role_killed_at_random_moments() {
     let mut dice = Dice::new(seed);
     let right = [calm(false), calm(true)];
     println!("runs in which nobody falls take {:?} and, with judging, {:?}", right[0].1, right[1].1);
-    let mut bad = String::new();
+    let mut bad = Vec::new();
     for number in 0..kills {
         let judged = number % 2 == 1;
         let (right, takes) = &right[usize::from(judged)];
@@ -209,21 +189,14 @@ fn every_role_killed_at_random_moments() {
         };
         let p = documents(judged);
         let ended = kill.carry_out(&p);
-        let (came, what) = judge(&p, &ended, right);
-        println!(
-            "{number}: {} {} {:?} after {}, back after {:?}: {came:?} {what}",
-            kill.role(),
-            kill.signal,
-            kill.moment,
-            if in_judging { "judging began" } else { "the start" },
-            kill.away
-        );
-        if came >= Came::Wrong {
-            let logs = keep_logs(&format!("veilsum-kills-{seed}-{number}"), &ended);
-            let _ = writeln!(bad, "run {number}: {came:?}: {what}; all that was said: {logs}");
+        let came = judge(&p, &ended, right);
+        println!("{number}: {kill:?}: {came:?}");
+        if let Err(what) = came {
+            print_logs(&ended);
+            bad.push(format!("run {number}: {what}"));
         }
     }
-    assert!(bad.is_empty(), "VEILSUM_SEED={seed}\n{bad}");
+    assert!(bad.is_empty(), "VEILSUM_SEED={seed}: {bad:#?}");
 }
 
 /// [APP-5], [JRN-5]: nobody limits how long a judgement is waited for, and the intermediary is named meanwhile. That a process was killed
@@ -243,9 +216,8 @@ fn an_intermediary_that_is_away_for_long_judges_when_it_is_back() {
         takes,
     };
     let ended = kill.carry_out(&p);
-    let (came, what) = judge(&p, &ended, &right);
-    let logs = || keep_logs(&format!("veilsum-kills-away-{}", std::process::id()), &ended);
-    assert_eq!(came, Came::RightCentres, "{what}; all that was said: {}", logs());
+    print_logs(&ended);
+    assert_eq!(judge(&p, &ended, &right), Ok(RIGHT));
     let named = ended.iter().flatten().filter(|ended| ended.stderr.contains("waiting for counter")).count();
-    assert!(named > SIZES.len(), "the coordinator and every site say whom they wait for: {named}; {}", logs());
+    assert!(named > SIZES.len(), "the coordinator and every site say whom they wait for: {named}");
 }

@@ -4,9 +4,8 @@
 use std::{
     collections::BTreeSet,
     fs,
-    io::Write,
     path::{Path, PathBuf},
-    process::{Command, Stdio},
+    process::Command,
     sync::Arc,
     time::Duration,
 };
@@ -19,7 +18,7 @@ use veilsum_node::{
 use veilsum_proto::suite::Hash;
 use veilsum_testkit::program::{Ended, Parties, Running, agree, binary, start, veilsum};
 
-use crate::said::Told;
+use crate::said::{Told, says};
 
 const LIMIT: Duration = Duration::from_secs(120);
 const QUICK: [&str; 6] = ["--phase-timeout", "10", "--grace", "1", "--join-timeout", "60"];
@@ -63,28 +62,18 @@ impl Strict {
         self.0.folder.0.join(format!("site-{i}.state/ledger.jsonl"))
     }
 
-    fn own(&self, command: &str, i: usize) -> Vec<String> {
-        let (key, state) = (self.path(&format!("site-{i}.key")), self.path(&format!("site-{i}.state")));
-        ["ledger", command, "--key", &key, "--state", &state].map(str::to_owned).to_vec()
-    }
-
     fn budget(&self, i: usize) -> Value {
-        let (key, state) = (self.path(&format!("site-{i}.key")), self.path(&format!("site-{i}.state")));
-        let told = veilsum(&["check", "--offline", "--key", &key, "--state", &state, "--json"]).expect(0);
+        let told = self.0.types(&format!("site-{i}"), "check --offline --json", "key state", &[]).expect(0);
         told.json()["account"].clone()
     }
 
     /// `check` says what the plan reads and what would leave, and each question of the plan costs as many bytes as the ledger then shows.
     fn announces_what_it_sent(&self, entries: &[Value]) {
-        let [roster, plan, key, data] =
-            ["roster.toml", "plan.toml", "site-1.key", "site-1.csv"].map(|file| self.path(file));
-        let state = self.path("site-1.state");
-        let documents = ["--roster", &roster, "--plan", &plan, "--key", &key, "--data", &data, "--state", &state];
-        let told = veilsum(&[&["check", "--offline", "--json"], &documents[..]].concat()).expect(0).json();
+        let told = self.0.types("site-1", "check --offline --json", "roster plan key data state", &[]).expect(0).json();
         let (columns, leaves) = (&told["columns"], &told["leaves"]["says"]);
         assert!(leaves.as_str().is_some_and(|says| says.starts_with("site-1 would send nothing that can be read")));
         assert_eq!((&columns["used"], &columns["ignored"]), (&json!(["x", "y"]), &json!(["note"])));
-        let told = veilsum(&["plan", "check", "--json", "--roster", &roster, "--plan", &plan]).expect(0).json();
+        let told = self.0.types("lead", "plan check --json", "roster plan", &[]).expect(0).json();
         let bytes = |of: &Value| of.as_u64().expect("bytes");
         let questions = told["questions"].as_array().expect("questions");
         let announced: BTreeSet<u64> = questions.iter().map(|q| bytes(&q["upload_bytes_per_round"])).collect();
@@ -94,11 +83,8 @@ impl Strict {
         }
     }
 
-    fn check(&self, i: usize, more: &[&str]) -> Ended {
-        let (roster, plan) = (self.path("roster.toml"), self.path("plan.toml"));
-        let (key, state) = (self.path(&format!("site-{i}.key")), self.path(&format!("site-{i}.state")));
-        let own = ["check", "--offline", "--roster", &roster, "--plan", &plan, "--key", &key, "--state", &state];
-        veilsum(&[&own, more].concat())
+    fn check(&self, more: &[&str]) -> Ended {
+        self.0.types("site-1", "check --offline", "roster plan key state", more)
     }
 }
 
@@ -112,9 +98,9 @@ fn frames(entries: &[Value]) -> impl Iterator<Item = &Value> {
 fn a_site_answers_a_plan_and_knows_what_it_gave_away() {
     let p = Strict::new(&ORDINARY, &NOISE);
     // The first set of sites of an account is agreed to.
-    p.check(1, &[]).expect(7).says(&["sites that this account does not name yet", "veilsum agree plan.toml"]);
+    p.check(&[]).expect(7).says(&["sites that this account does not name yet", "veilsum agree plan.toml"]);
     p.client(1, &[]);
-    p.check(1, &[]).expect(0).says(&["PASS answers: this site answers the whole plan. It spends rho "]);
+    p.check(&[]).expect(0).says(&["PASS answers: this site answers the whole plan. It spends rho "]);
     let (server, intermediary, clients) = p.run();
     server.expect(0);
     intermediary.expect(0);
@@ -131,19 +117,16 @@ fn a_site_answers_a_plan_and_knows_what_it_gave_away() {
     let foreign = ["was signed last by another key", "give this party its own state folder"];
     veilsum(&p.client(1, &["--key", &other, "--state", &state])).expect(3).says(&foreign);
     // Every frame of the report is an entry, and the answers are those of the run.
-    let shown = veilsum(&[p.own("show", 1), vec!["--json".into()]].concat()).expect(0).json();
+    let show = |more: &[&str]| p.0.types("site-1", "ledger show", "key state", more).expect(0);
+    let shown = show(&["--json"]).json();
     let entries = shown.as_array().expect("entries");
     assert_eq!(told["entries"], entries.len());
     let of = |what: &str| frames(entries).filter(|frame| frame["discloses"] == what).count() as u64;
     let result = p.0.folder.json("out/result.json");
     let answers = result["questions"].as_u64().expect("a number") + 1;
     assert_eq!((of("masked_words"), of("self_mask_shares")), (answers, answers));
-    let traffic: u64 = result["traffic"]["site-1"]
-        .as_object()
-        .expect("phases")
-        .values()
-        .map(|c| c["messages"].as_u64().unwrap())
-        .sum();
+    let phases = result["traffic"]["site-1"].as_object().expect("phases");
+    let traffic: u64 = phases.values().map(|phase| phase["messages"].as_u64().unwrap()).sum();
     // The intermediary's part is not in the coordinator's traffic: a deck of four frames, an answer, a signature on the final
     // cohort, shares; nor are the notes of what the account promises, of the sites, of the run's beginning and end, of who was met, twice, and
     // of each answer that was charged.
@@ -151,7 +134,7 @@ fn a_site_answers_a_plan_and_knows_what_it_gave_away() {
     let charged = || entries.iter().filter_map(|entry| entry["event"]["note"]["charged"].get("answer"));
     let kinds: Vec<&str> = charged().filter_map(|answer| answer["kind"].as_str()).collect();
     assert!(kinds.contains(&"count_rows") && kinds.contains(&"shifts") && kinds.contains(&"fuzzy_validation"));
-    veilsum(&p.own("show", 1)).expect(0).says(&["masked_words", &link]);
+    show(&[]).says(&["masked_words", &link]);
     // No row, no count of rows.
     let text = fs::read_to_string(file).expect("the ledger");
     // As a number: among so many digests any four digits may stand somewhere.
@@ -167,7 +150,7 @@ fn a_site_answers_a_plan_and_knows_what_it_gave_away() {
     assert!(first["says"].as_str().is_some_and(|says| says.contains("% of the account is used")));
     p.announces_what_it_sent(entries);
     // The same plan again: another draw of noise, and more than the plan promises. Nobody dials anybody, and all is well.
-    p.check(1, &[]).expect(0).says(&["PASS answers: this plan has been run"]);
+    p.check(&[]).expect(0).says(&["PASS answers: this plan has been run"]);
     veilsum(&p.client(1, &["--join-timeout", "1"])).expect(7).says(&["second run", "[POL-8]", "!did not answer"]);
     tampered(&p);
 }
@@ -208,23 +191,22 @@ fn tampered(p: &Strict) {
 #[test]
 fn pol_9_exact_totals_leave_by_agreement() {
     let p = Strict::new(&ORDINARY, &["--set=epsilon=0", "--set=max_rounds=8"]);
-    p.check(1, &[]).expect(7).says(&["waits for your agreement", "its totals are exact", "veilsum agree plan.toml"]);
-    let (key, state) = (p.path("site-1.key"), p.path("site-1.state"));
-    let [roster, plan, data] = ["roster.toml", "plan.toml", "site-1.csv"].map(|file| p.path(file));
+    p.check(&[]).expect(7).says(&["waits for your agreement", "its totals are exact", "veilsum agree plan.toml"]);
+    let (plan, data) = (p.path("plan.toml"), p.path("site-1.csv"));
     let agree = |fingerprint: &str| {
-        let of = ["agree", &*plan, "--roster", &roster, "--key", &key, "--state", &state, "--data", &data];
-        veilsum(&[&of[..], &["--fingerprint", fingerprint]].concat())
+        p.0.types("site-1", &format!("agree {plan}"), "roster key state data", &["--fingerprint", fingerprint])
     };
     // Another plan's fingerprint is no agreement; what is shown says what may follow.
     let another = roster_fingerprint(&Hash([7; 32]));
     agree(&another).expect(3).says(&["rows may be inferred from them", "no bound holds"]);
-    p.check(1, &[]).expect(7).says(&["waits for your agreement"]);
-    let shown = veilsum(&["plan", "check", "--roster", &roster, "--plan", &plan, "--json"]).expect(0).json();
-    agree(shown["fingerprint"].as_str().expect("a fingerprint")).expect(0);
-    assert!(p.check(1, &[]).expect(0).unfolded().contains("this site answers the whole plan, to whose exact totals"));
+    p.check(&[]).expect(7).says(&["waits for your agreement"]);
+    let shown = p.0.types("lead", "plan check --json", "roster plan", &[]).expect(0).json();
+    let words = shown["fingerprint"].as_str().expect("a fingerprint");
+    agree(words).expect(0);
+    assert!(p.check(&[]).expect(0).unfolded().contains("this site answers the whole plan, to whose exact totals"));
     // A policy may forbid it all the same.
     p.0.folder.write("never.toml", "exact = \"never\"\n");
-    assert!(p.check(1, &["--policy", &p.path("never.toml")]).expect(7).stderr.contains("[POL-9]"));
+    assert!(p.check(&["--policy", &p.path("never.toml")]).expect(7).stderr.contains("[POL-9]"));
     let (server, _, clients) = p.run();
     server.expect(0);
     clients.into_iter().for_each(|c| drop(c.expect(0)));
@@ -233,22 +215,19 @@ fn pol_9_exact_totals_leave_by_agreement() {
     assert!(budget["says"].as_str().is_some_and(|says| says.contains("no bound holds")), "{budget}");
     // The plan once more, over a row more: the agreement was to the totals of yesterday, and the screen says what today's would tell.
     let rows = fs::read_to_string(&data).expect("rows");
-    fs::write(&data, format!("{}\n0.5,0.5,private\n", rows.trim_end())).expect("a row more");
+    let a_row_more = || fs::write(&data, format!("{rows}0.5,0.5,private\n")).expect("a row more");
+    a_row_more();
     let short = ["--join-timeout", "1"];
     let refused: Vec<String> =
         p.0.client(1, &short).into_iter().filter(|arg| !arg.ends_with("toy.toml") && arg != "--policy").collect();
-    let words = shown["fingerprint"].as_str().expect("a fingerprint");
     fs::write(&data, &rows).expect("rows");
     agree(words).expect(0).says(&["nothing in it waits"]);
-    fs::write(&data, format!("{}\n0.5,0.5,private\n", rows.trim_end())).expect("a row more");
+    a_row_more();
     veilsum(&refused).expect(7).says(&["waits for your agreement", "[POL-9]"]);
     let told = agree(&another).expect(3).unfolded();
     let was = format!("Exact totals left before of {} rows, digest ", ORDINARY[0]);
-    assert!(
-        told.contains(&was) && told.contains(&format!("Your table has {} rows, digest ", ORDINARY[0] + 1)),
-        "{told}"
-    );
-    assert!(told.contains("What came or went since can be computed; if it is one row, that row."), "{told}");
+    let is = format!("Your table has {} rows, digest ", ORDINARY[0] + 1);
+    says(&told, &[&was, &is, "What came or went since can be computed; if it is one row, that row."]);
     agree(words).expect(0);
     fs::write(&data, &rows).expect("rows");
     // What is in nobody's reach is refused before anybody is asked.
@@ -258,7 +237,7 @@ fn pol_9_exact_totals_leave_by_agreement() {
     }
     // Noise hides nothing of these rows any more.
     p.0.plan("roster.toml", "plan.toml", &NOISE);
-    for told in [p.check(1, &[]), agree(&another)] {
+    for told in [p.check(&[]), agree(&another)] {
         told.expect(7).says(&["exact for good", "[POL-9]", "join from another folder", "!agree to it"]);
     }
 }
@@ -270,16 +249,11 @@ fn pol_8_a_cap_is_raised_by_agreement_alone() {
     p.client(1, &[]);
     p.0.folder.write("site.toml", "rho = 2.0\n");
     let told = ["site.toml says rho = 2, and the account's cap is rho = 1", "veilsum agree --cap 2", "[POL-8]"];
-    p.check(1, &[]).expect(7).says(&told);
-    let (key, state) = (p.path("site-1.key"), p.path("site-1.state"));
+    p.check(&[]).expect(7).says(&told);
     let raise = |cap: &str, typed: &str| {
-        let mut command = Command::new(binary());
-        command.args(["agree", "--cap", cap, "--key", &key, "--state", &state]);
-        let mut child =
-            command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().expect("a process");
-        // One that asks nothing may have ended.
-        let _ = child.stdin.take().expect("a pipe").write_all(typed.as_bytes());
-        let ended = child.wait_with_output().expect("an end");
+        let mut shell = Command::new("bash");
+        shell.args(["-c", "printf \"$0\" | \"$@\"", typed]).arg(binary());
+        let ended = shell.args(["agree", "--cap", cap]).args(p.0.files("site-1", "key state")).output().expect("bash");
         (ended.status.code(), String::from_utf8_lossy(&ended.stderr).into_owned())
     };
     for (cap, typed, code) in
@@ -287,16 +261,14 @@ fn pol_8_a_cap_is_raised_by_agreement_alone() {
     {
         assert_eq!(raise(cap, typed).0, Some(code), "{cap} {typed:?}");
     }
-    p.check(1, &[]).expect(7);
+    p.check(&[]).expect(7);
     let (code, told) = raise("2", "2\n");
-    assert!(
-        code == Some(0) && told.contains("everything but one row") && told.contains("after all plans ever"),
-        "{told}"
-    );
-    p.check(1, &[]).expect(0).says(&["of 4 is spent"]);
+    assert_eq!(code, Some(0), "{told}");
+    says(&told, &["everything but one row", "after all plans ever"]);
+    p.check(&[]).expect(0).says(&["of 4 is spent"]);
     // The policy lowers it again.
     p.0.folder.write("site.toml", "rho = 0.5\n");
-    p.check(1, &[]).expect(0).says(&["of 1 is spent"]);
+    p.check(&[]).expect(0).says(&["of 1 is spent"]);
 }
 
 /// [LED-9]: two federations over the same rows have one account, where the site's policy in one of them says so.
@@ -341,8 +313,8 @@ fn led_9_two_federations_share_one_account() {
     assert_eq!(verified["signers"].as_array().map(Vec::len), Some(2), "{verified}");
     // Together they have no third run of that size.
     one.0.plan("roster.toml", "plan.toml", &[&NOISE[..], &["--seed=5"]].concat());
-    one.check(1, &[]).expect(7).says(&["[POL-8]"]);
+    one.check(&[]).expect(7).says(&["[POL-8]"]);
     // Another name of the rows begins no new account.
     one.0.folder.write("site.toml", "data = \"other rows\"\n");
-    one.check(1, &[]).expect(7).says(&["[POL-8]"]);
+    one.check(&[]).expect(7).says(&["[POL-8]"]);
 }

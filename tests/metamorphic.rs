@@ -55,23 +55,19 @@ fn compare(one: &Seen, other: &Seen) {
 #[derive(Default, Debug)]
 struct Tally {
     methods: BTreeMap<String, usize>,
-    ends: BTreeMap<u8, usize>,
     noisy: usize,
     not_ready: usize,
     refusals: usize,
     signed: usize,
     judged: usize,
     answers: usize,
-    rows: BTreeMap<u64, usize>,
 }
 
 impl Tally {
-    fn add(&mut self, case: &Case, seen: &Seen, rows: u64) {
+    fn add(&mut self, case: &Case, seen: &Seen) {
         let work = &case.cast.federation.work;
         let noisy = work.recipe.noise.is_some();
         *self.methods.entry(format!("{}{}", work.method_name(), if noisy { " noisy" } else { "" })).or_default() += 1;
-        *self.ends.entry(seen.code.unwrap_or(u8::MAX)).or_default() += 1;
-        *self.rows.entry(rows).or_default() += 1;
         self.noisy += usize::from(noisy);
         let sent = |kind| seen.steps.iter().flat_map(|s| &s.sent).filter(|(_, f)| kind_of(f) == Some(kind)).count();
         self.refusals += sent(Kind::Refusal);
@@ -113,7 +109,7 @@ fn plan(seed: u64, folder: &Folder, tally: &mut Tally) {
     };
     let first = run(&case, &sites(&one), None, seed);
     let second = run(&case, &sites(&other), Some(&first), seed);
-    tally.add(&case, &first, other.rows());
+    tally.add(&case, &first);
     compare(&first, &second);
 }
 

@@ -10,7 +10,10 @@ use veilsum_cluster::{
     sampling::Sampling,
 };
 use veilsum_node::plan::{Judge, PlanSpec};
-use veilsum_testkit::in_process::{federate, unit_square};
+use veilsum_testkit::{
+    in_process::{self, apart, fcm, federate, unit_square},
+    methods,
+};
 
 const SITES: usize = 5;
 const K: u32 = 4;
@@ -43,10 +46,6 @@ fn tree() -> Seeding {
     Seeding::Candidates(Candidates::usual(3))
 }
 
-fn algorithms() -> Vec<Algorithm> {
-    veilsum_testkit::methods::all()
-}
-
 fn work(algorithm: Algorithm) -> PlanSpec {
     let work = PlanSpec::plain(unit_square(), algorithm, K, tree());
     PlanSpec { recipe: Recipe { validity: Validity::everything(), ..work.recipe }, ..work }
@@ -57,8 +56,7 @@ fn plain(work: &PlanSpec, sites: &[Prepared]) -> Outcome {
 }
 
 fn masked(work: &PlanSpec, sites: &[Prepared]) -> Outcome {
-    let domain = work.domain().unwrap();
-    veilsum_testkit::in_process::masked(&work.recipe, &domain, sites, work.sampling).unwrap()
+    in_process::masked(&work.recipe, &work.domain().unwrap(), sites, work.sampling).unwrap()
 }
 
 fn relative(a: f64, b: f64) -> f64 {
@@ -90,7 +88,7 @@ fn same(what: &str, a: &Outcome, b: &Outcome) {
 /// The same with the sum of shifts as a stop, and other exponents of Davies-Bouldin.
 #[test]
 fn masked_is_plain_by_the_sum_and_with_other_exponents() {
-    for algorithm in algorithms().into_iter().filter(|algorithm| algorithm.traits().epsilon.is_some()) {
+    for algorithm in methods::all().into_iter().filter(|algorithm| algorithm.traits().epsilon.is_some()) {
         let what = format!("{algorithm:?}");
         let mut work = work(algorithm);
         (work.recipe.stop, work.recipe.validity.davies_bouldin) = (Stop::Sum, DaviesBouldin { p: 1.5, q: 2.0 });
@@ -143,12 +141,7 @@ fn preparation_and_the_range_of_k() {
 #[test]
 fn sampled_sites_are_those_that_everybody_can_compute() {
     let sampling = Sampling { share: 0.6, seed: 9 };
-    let mut work = PlanSpec::plain(
-        unit_square(),
-        Algorithm::Fcm { m: 2.0, epsilon: 0.0, max_rounds: 12 },
-        K,
-        Seeding::Uniform { seed: 2 },
-    );
+    let mut work = fcm(unit_square(), K, 0.0, 12, Seeding::Uniform { seed: 2 });
     work.sampling = Some(sampling);
     let sites = prepared(&work);
     let plain = pooled::beside(&mut work.run(SITES).unwrap(), &sites, None, Some(sampling)).unwrap();
@@ -156,8 +149,7 @@ fn sampled_sites_are_those_that_everybody_can_compute() {
     let (run, sizes) = federate(named(), &work, &[]);
     let result = run.result.unwrap();
     assert_eq!(sizes, vec![SITES; 13], "nobody sees who was drawn");
-    let centres: Vec<Vec<f64>> = plain.centres.rows().map(<[f64]>::to_vec).collect();
-    assert!(veilsum_testkit::in_process::max_difference(&result.centres_box, &centres) <= 1e-9);
+    assert!(apart(&result.centres_box, &plain.centres) <= 1e-9);
 }
 
 fn named() -> Vec<(String, Rows)> {
@@ -166,7 +158,7 @@ fn named() -> Vec<(String, Rows)> {
 
 #[test]
 fn every_method_over_quic() {
-    for algorithm in algorithms() {
+    for algorithm in methods::all() {
         let what = format!("{algorithm:?}");
         let work = work(algorithm);
         work.check().unwrap_or_else(|e| panic!("{what}: {e}"));
@@ -182,12 +174,9 @@ fn every_method_over_quic() {
         }
         let (run, _) = federate(named(), &work, &[]);
         let result = run.result.unwrap_or_else(|e| panic!("{what}: {e}"));
-        assert_eq!(
-            (result.rounds, result.converged, result.questions),
-            (plain.rounds, Some(plain.converged), plain.questions)
-        );
-        let centres: Vec<Vec<f64>> = plain.centres.rows().map(<[f64]>::to_vec).collect();
-        let off = veilsum_testkit::in_process::max_difference(&result.centres_box, &centres);
+        assert_eq!((result.rounds, result.questions), (plain.rounds, plain.questions), "{what}");
+        assert_eq!(result.converged, Some(plain.converged), "{what}");
+        let off = apart(&result.centres_box, &plain.centres);
         assert!(off <= 1e-9, "{what}: {off:e}");
         same_indices(&what, &plain.indices, &result.indices);
         for site in run.sites {
@@ -221,8 +210,7 @@ fn app_5_the_intermediary_judges_and_the_coordinator_chooses() {
         for (a, b) in plain.curve.iter().zip(&result.curve) {
             same_indices(&format!("judged, K = {}", a.k), &a.indices, &b.indices);
         }
-        let centres: Vec<Vec<f64>> = plain.centres.rows().map(<[f64]>::to_vec).collect();
-        assert!(veilsum_testkit::in_process::max_difference(&result.centres_box, &centres) <= 1e-9);
+        assert!(apart(&result.centres_box, &plain.centres) <= 1e-9);
         // Nothing that reached the intermediary holds a coordinate of a centre.
         let view = run.intermediary_view.lock().unwrap();
         let working: Vec<u64> =
@@ -255,8 +243,8 @@ fn every_method_after_every_preparation_from_every_start_is_the_same_code_in_the
     let starts = [5, 6, 7, 8].map(|seed| Seeding::Candidates(Candidates::usual(seed)));
     let starts: Vec<Seeding> = starts.into_iter().chain([5, 6].map(|seed| Seeding::Uniform { seed })).collect();
     let mut compared = 0;
-    for (algorithm, preparation) in cross(&algorithms(), &[Scale::None, Scale::Standard]) {
-        for seeding in &starts {
+    for algorithm in methods::all() {
+        for (seeding, preparation) in starts.iter().flat_map(|start| [(start, Scale::None), (start, Scale::Standard)]) {
             let mut work = PlanSpec::plain(["x", "y", "z"].map(column).to_vec(), algorithm.clone(), K, seeding.clone());
             work.recipe.preparation = preparation;
             if work.check().is_err() {
@@ -275,8 +263,4 @@ fn every_method_after_every_preparation_from_every_start_is_the_same_code_in_the
         }
     }
     assert!(compared >= 100, "{compared}");
-}
-
-fn cross<A: Clone, B: Clone>(all: &[A], with: &[B]) -> Vec<(A, B)> {
-    all.iter().flat_map(|a| with.iter().map(move |b| (a.clone(), b.clone()))).collect()
 }

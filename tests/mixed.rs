@@ -4,7 +4,7 @@
 use serde_json::Value;
 use veilsum_testkit::program::{Ended, Folder, veilsum};
 
-use crate::said::Told;
+use crate::said::{self, Told, strings};
 
 /// Two columns of numbers and one of categories, as a CSV file.
 fn table(fixture: &Value) -> String {
@@ -18,11 +18,8 @@ fn fixture() -> Value {
     serde_json::from_str(include_str!("mixed.json")).expect("the numbers of mixed.py")
 }
 
-fn demo(out: &Folder, data: &str, more: &[&str]) -> Ended {
-    let folder = out.path("out");
-    let mut args = vec!["demo", "--exact", "--data", data, "--out", &folder, "--sites", "5"];
-    args.extend(more);
-    veilsum(&args)
+fn demo(out: &Folder, data: &str, more: &str) -> Ended {
+    said::demo(out, "out", &["--data", data, "--sites", "5"].into_iter().chain(more.split(' ')).collect::<Vec<_>>())
 }
 
 fn number(value: &Value) -> f64 {
@@ -45,13 +42,11 @@ fn weighted_indicators_come_to_what_numpy_comes_to() {
             "--column age income smoker=never,former,current --set category_weight={weight} --method {method} --k 3 \
              --set epsilon={epsilon} --set init={start} --set max_rounds=200{indices}"
         );
-        let ended = demo(&out, &data, &args.split(' ').collect::<Vec<_>>()).expect(0);
+        let ended = demo(&out, &data, &args).expect(0);
         let result = out.json("out/result.json");
         let what = format!("{method}, weight {weight}");
-        assert_eq!(
-            result["columns"],
-            serde_json::json!(["age", "income", "smoker=never", "smoker=former", "smoker=current"])
-        );
+        let columns = ["age", "income", "smoker=never", "smoker=former", "smoker=current"];
+        assert_eq!(strings(&result["columns"]), columns);
         assert_eq!((&result["rounds"], &result["converged"]), (&case["rounds"], &true.into()), "{what}");
         for (found, expected) in result["centres"].as_array().unwrap().iter().zip(case["centres"].as_array().unwrap()) {
             for (found, expected) in found.as_array().unwrap().iter().zip(expected.as_array().unwrap()) {
@@ -76,8 +71,8 @@ fn weighted_indicators_come_to_what_numpy_comes_to() {
 fn standardisation_leaves_categories_alone() {
     let (out, fixture) = (Folder::fresh(), fixture());
     let data = out.write("mixed.csv", &table(&fixture));
-    let columns = ["--column", "age", "income", "smoker=never,former,current"];
-    demo(&out, &data, &[&columns[..], &["--set", "standardise=standard", "--k", "3"]].concat()).expect(0);
+    let columns = "--column age income smoker=never,former,current";
+    demo(&out, &data, &format!("{columns} --set standardise=standard --k 3")).expect(0);
     let result = out.json("out/result.json");
     assert!(number(&result["pooled"]["max_abs_diff"]) <= 1e-9);
     let of = |name: &str| result["standardisation"][name].as_array().unwrap().iter().map(number).collect::<Vec<f64>>();
@@ -90,8 +85,8 @@ fn standardisation_leaves_categories_alone() {
 fn assign_reads_categories() {
     let (out, fixture) = (Folder::fresh(), fixture());
     let data = out.write("mixed.csv", &table(&fixture));
-    let columns = ["--column", "age", "income", "smoker=never,former,current", "--set", "category_weight=3"];
-    demo(&out, &data, &[&columns[..], &["--k", "3", "--set", "init=totals"]].concat()).expect(0);
+    let columns = "--column age income smoker=never,former,current --set category_weight=3";
+    demo(&out, &data, &format!("{columns} --k 3 --set init=totals")).expect(0);
     let model = out.path("out/model.json");
     let own = out.write("own.csv", "smoker,age,income\nnever,40,3\nformer,40,3\ncurrent,40,3\n");
     let told = veilsum(&["assign", "--model", &model, "--data", &own, "--json"]).expect(0).json();

@@ -12,12 +12,13 @@ use std::{
 use serde_json::Value;
 use veilsum_testkit::{
     network::{Access, Family, Network},
-    program::{Ended, Folder, Parties, Running, agree, end_well, launch, start},
+    program::{Ended, Folder, Parties, Running, end_well, launch, start},
 };
 
 use crate::{
     joining::{between, digits},
-    said::Told,
+    processes::answered,
+    said::{Told, check},
 };
 
 const SIZES: [usize; 3] = [40, 55, 61];
@@ -110,11 +111,6 @@ impl Run {
     }
 }
 
-/// Waits until a site has answered `n` questions (one of them the intermediary's).
-fn answered(site: &Running, n: usize) {
-    site.until("answers", LIMIT, |log| log.matches("MaskedWords").count() >= n);
-}
-
 /// Over what a party reached the coordinator and the intermediary, from what it says on the screen.
 fn over(ended: &Ended) -> Vec<&str> {
     let lines = ended.stderr.lines().filter_map(|line| line.strip_prefix("connected to "));
@@ -136,27 +132,16 @@ fn no_udp_at_one_site_and_a_proxy_as_the_only_way_out_of_another() {
     // `check` sees what is so before the run does.
     let ready = |log: &str| log.contains("connected to lead");
     parties[1].until("the coordinator", LIMIT, ready);
-    let [roster, plan, key, state] =
-        ["roster.toml", "plan.toml", "site-2.key", "site-2.state"].map(|file| run.p.folder.path(file));
-    agree(&run.p.client(2, &[]));
-    let asks = ["check", "--json", "--roster", &roster, "--plan", &plan, "--key", &key, "--state", &state];
-    let check = |seconds: &str, variables: &[(&str, &str)]| {
+    run.p.client(2, &[]);
+    let asks = |seconds: &str, variables: &[(&str, &str)]| {
         let mut program = run.network.program("site-2");
-        program.envs(variables.iter().copied());
-        let told = launch(program, &[&asks[..], &["--timeout", seconds]].concat()).wait(LIMIT);
-        let found = told.json();
-        let checks = found["checks"].as_array().expect("checks").clone();
-        let of = move |name: &str| -> (String, String) {
-            let check = checks.iter().find(|check| check["check"] == name);
-            let check = check.unwrap_or_else(|| panic!("{name}: {found:#}"));
-            (check["outcome"].as_str().unwrap_or_default().into(), check["says"].as_str().unwrap_or_default().into())
-        };
-        (told.code, of)
+        program.args(["check", "--json", "--timeout", seconds]).envs(variables.iter().copied());
+        launch(program, &run.p.files("site-2", "roster plan key state")).wait(LIMIT)
     };
-    let (code, found) = check("1", &[]);
-    assert_eq!((code, found("lead: TCP").0.as_str(), found("lead: let in").0.as_str()), (Some(4), "fail", "skip"));
-    let (code, found) = check("5", &variables);
-    assert_eq!(code, Some(0), "{:?}", ["lead: QUIC", "lead: proxy", "lead: let in"].map(found));
+    let found = asks("1", &[]).expect(4).json();
+    let outcome = |name| &check(&found, name)["outcome"];
+    assert_eq!((outcome("lead: TCP"), outcome("lead: let in")), (&"fail".into(), &"skip".into()));
+    asks("5", &variables).expect(0);
     parties.push(run.start("site-2", &variables));
     parties.push(run.start("site-3", &[]));
     let told = run.ends_well(parties);

@@ -1,14 +1,14 @@
 //! Every family that runs with noise, as whole federations: the result is signed by all sites and near that of an exact run.
 
 use serde_json::Value;
-use veilsum_testkit::program::{Folder, veilsum};
+use veilsum_testkit::program::Folder;
+
+use crate::said;
 
 /// Runs a demonstration of five sites with these options, and gives its result.
 fn demo(more: &[&str]) -> Value {
     let out = Folder::fresh();
-    let folder = out.path("out");
-    let args = [&["demo", "--out", &folder][..], more].concat();
-    let ended = veilsum(&args).expect(0);
+    let ended = said::demo(&out, "out", more).expect(0);
     let result = out.json("out/result.json");
     let signed = result["signatures"].as_array().map(Vec::len);
     assert!(signed.is_none_or(|signed| signed > 3), "{signed:?} signatures: {}", ended.stdout);
@@ -23,7 +23,7 @@ fn numbers(value: &Value) -> Vec<f64> {
 #[test]
 fn noi_7_a_description_with_noise_is_near_the_exact_one() {
     let noisy = demo(&["--method", "describe", "--rho", "1"]);
-    let exact = demo(&["--method", "describe", "--exact"]);
+    let exact = demo(&["--method", "describe"]);
     let rows = |of: &Value| of["description"]["rows"].as_f64().expect("rows");
     assert!((rows(&noisy) / rows(&exact) - 1.0).abs() < 0.05);
     // Counts that differ by their noise are no sign of a lost site.
@@ -41,7 +41,7 @@ fn noi_7_a_description_with_noise_is_near_the_exact_one() {
 
 /// Whether every cluster of an exact `fcm` is near one of these centres.
 fn near(noisy: &Value, most: f64) {
-    let exact = demo(&["--exact", "--method", "fcm"]);
+    let exact = demo(&["--method", "fcm"]);
     let boxed =
         |of: &Value| -> Vec<Vec<f64>> { of["centres_box"].as_array().expect("centres").iter().map(numbers).collect() };
     let found = boxed(noisy);
@@ -80,8 +80,7 @@ fn what_noise_moved_stands_beside_its_error_on_screen_and_page() {
     ];
     for more in all {
         let out = Folder::fresh();
-        let folder = out.path("out");
-        let ended = veilsum(&[&["demo", "--rho", "20", "--out", &folder][..], more].concat()).expect(0);
+        let ended = said::demo(&out, "out", &[&["--rho", "20"], more].concat()).expect(0);
         let result = out.json("out/result.json");
         let html = std::fs::read_to_string(out.path("out/report.html")).expect("a page");
         assert!(result["deviations"].as_array().is_some_and(|all| all.iter().all(Value::is_null)), "{more:?}");

@@ -77,14 +77,14 @@ impl House {
     /// Runs it to its end, which is a good one.
     fn types(&mut self, begins: &str, put: &[(&str, &str)]) {
         let command = self.printed(begins, put);
-        let ended = self.house.run(&command.iter().map(String::as_str).collect::<Vec<_>>()).expect(0);
+        let ended = self.house.run(&command).expect(0);
         self.screens += &ended.text();
     }
 
     /// Starts it, beside what else runs.
-    fn starts(&mut self, begins: &str, more: &[&str]) {
-        let command = self.printed(begins, &[]);
-        let command: Vec<&str> = command.iter().map(String::as_str).chain(more.iter().copied()).collect();
+    fn starts(&mut self, begins: &str, put: &[(&str, &str)], more: &[&str]) {
+        let mut command = self.printed(begins, put);
+        command.extend(more.iter().map(|word| (*word).to_owned()));
         self.running = Some(self.house.start(&command));
     }
 
@@ -104,7 +104,7 @@ fn every_command_that_is_printed_works_as_printed() {
     let (lines, told) = (founded.lines.clone(), founded.told.clone());
     let mut hub = House::new(founded.hub);
     hub.screens = told;
-    hub.starts("run", &[]);
+    hub.starts("run", &[], &[]);
     let address = format!("127.0.0.1:{}", free_port());
     let mut parties: Vec<(&str, House)> =
         SITES.iter().chain(&["counter"]).map(|name| (*name, House::new(Organisation::new()))).collect();
@@ -114,31 +114,28 @@ fn every_command_that_is_printed_works_as_printed() {
         party.screens = party.screens.replace("HOST:PORT", &address);
         // As printed; a site that names its rows reads them before the call.
         let more: &[&str] = if *name == "hospital-b" { &["--run", "--data", "rows.csv"] } else { &[] };
-        party.starts("join", more);
+        party.starts("join", &[], more);
         let heard = digits(party.running.as_ref().expect("it joins"));
         hub.types(&format!("federation approve {name}="), &[("DIGITS", &heard)]);
     }
     // Whoever joins without --run waits for a plan, too.
     let plan = [("--k K", "--k 3 --rho=0.4"), ("N ", "6000 "), ("NAME=LOW:HIGH", "x=0:1 y=0:1")];
     let plan = hub.printed("plan new", &plan);
-    let proposed = hub.house.start(&plan.iter().map(String::as_str).collect::<Vec<_>>());
+    let proposed = hub.house.start(&plan);
     for (name, party) in &mut parties {
         if *name != "hospital-b" {
             let joined = party.running.take().expect("it joins").wait(LIMIT).expect(0);
             party.screens += &joined.text();
         }
     }
-    let read = between(&parties[0].1.house.run(&["verify", "roster.toml"]).expect(0).stdout, "fingerprint  ", "  (")
-        .to_owned();
+    let shown = parties[0].1.house.run(&["verify", "roster.toml"]).expect(0).stdout;
+    let read = between(&shown, "fingerprint  ", "  (");
     for (name, party) in &mut parties {
-        party.types("agree ", &[("WORDS", &read)]);
-        if *name != "hospital-b" {
-            if *name == "counter" {
-                party.starts("run", &[]);
-            } else {
-                let command = party.printed("run --data", &[("ROWS.csv", "rows.csv")]);
-                party.running = Some(party.house.start(&command.iter().map(String::as_str).collect::<Vec<_>>()));
-            }
+        party.types("agree ", &[("WORDS", read)]);
+        match *name {
+            "hospital-b" => {}
+            "counter" => party.starts("run", &[], &[]),
+            _ => party.starts("run --data", &[("ROWS.csv", "rows.csv")], &[]),
         }
     }
     hub.screens += &proposed.wait(LIMIT).expect(0).text();
@@ -156,7 +153,7 @@ fn every_command_that_is_printed_works_as_printed() {
                 continue;
             }
             let words = words(&command.replace("FOLDER", &folder).replace("ROWS.csv", "rows.csv"));
-            let ended = house.house.run(&words.iter().map(String::as_str).collect::<Vec<_>>());
+            let ended = house.house.run(&words);
             assert_eq!(ended.code, Some(0), "`veilsum {command}`: {ended:#?}");
             left += 1;
         }
@@ -167,7 +164,7 @@ fn every_command_that_is_printed_works_as_printed() {
         house.stops();
         let begins = if commands(&house.said()).contains("run") { "run" } else { "run --data" };
         let command = house.printed(begins, &[]).join(" ").replace("ROWS.csv", "rows.csv");
-        house.running = Some(house.house.start(&command.split(' ').collect::<Vec<_>>()));
+        house.running = Some(house.house.start(&words(&command)));
         let begun = |log: &str| log.contains("standing by") || log.contains("is open");
         house.running.as_ref().expect("it runs").until("the next time", LIMIT, begun);
     }

@@ -3,16 +3,18 @@
 
 use std::fs;
 
-use veilsum_testkit::program::{Ended, Parties, veilsum};
+use veilsum_testkit::program::Parties;
 
-use crate::said::{Told, says};
+use crate::{
+    joining::between,
+    said::{Told, says},
+};
 
 const NASTY: &str = "<script>alert(\"x\")</script>";
 
 /// A federation in which a column is called by a piece of HTML.
-fn federation() -> (Parties, Vec<String>) {
-    let p = Parties::new(&[40, 55, 61], &["--set=epsilon=0.005", "--set=max_rounds=12"]);
-    let at = |file: &str| p.folder.path(file);
+fn federation() -> Parties {
+    let p = Parties::new(&[40, 55, 61], &[]);
     let rows = fs::read_to_string(p.folder.0.join("site-1.csv")).expect("rows");
     let header = format!("\"{}\",y,note", NASTY.replace('"', "\"\""));
     p.folder.write("site-1.csv", &rows.replacen("x,y,note", &header, 1));
@@ -21,28 +23,17 @@ fn federation() -> (Parties, Vec<String>) {
          [[column]]\nname = \"y\"\nunit = \"mm\"\nlower = 0\nupper = 1\n"
     );
     p.folder.write("columns.toml", &columns);
-    let [roster, key, plan] = ["roster.toml", "lead.key", "plan.toml"].map(at);
-    let make = ["plan", "new", "--k", "3", "--set", "max_rows=2000", "--exact"];
-    veilsum(&[&make[..], &["--roster", &roster, "--key", &key, "--out", &plan]].concat()).expect(0);
-    let documents = ["--roster", &*roster, "--plan", &plan].map(str::to_owned).to_vec();
-    (p, documents)
-}
-
-fn run(words: &[&str], documents: &[String], more: &[&str]) -> Ended {
-    let more = more.iter().map(|word| (*word).to_owned());
-    veilsum(
-        &words.iter().map(|word| (*word).to_owned()).chain(documents.iter().cloned()).chain(more).collect::<Vec<_>>(),
-    )
+    let make = format!("plan new --k 3 --set max_rows=2000 --exact --out {}", p.folder.path("plan.toml"));
+    p.types("lead", &make, "roster key", &[]).expect(0);
+    p
 }
 
 #[test]
 fn the_privacy_report_has_the_numbers_of_the_plan_and_the_gaps_of_the_threat_model() {
-    let (p, documents) = federation();
-    let at = |file: &str| p.folder.path(file);
-    let data = at("site-1.csv");
+    let p = federation();
     let told = |more: &[&str]| {
-        let said = ["--data", &*data, "--purpose", "Find <groups> & more"];
-        run(&["plan", "privacy"], &documents, &[&said[..], more].concat()).expect(0)
+        let said = ["--purpose", "Find <groups> & more"];
+        p.types("site-1", "plan privacy", "roster plan data", &[&said[..], more].concat()).expect(0)
     };
     let value = told(&["--json"]).json();
     let text = value["report"].as_str().expect("a report");
@@ -55,20 +46,13 @@ fn the_privacy_report_has_the_numbers_of_the_plan_and_the_gaps_of_the_threat_mod
     says(text, &["\n| lead | ", "\n| counter | ", "\n| site-1 | ", "\n| site-2 | ", "\n| site-3 | "]);
     // All points of the threat model, found another way than the program does.
     let model = fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/threat-model.md")).expect("the threat model");
-    let part = model
-        .split("\n## What is not protected\n")
-        .nth(1)
-        .and_then(|rest| rest.split("\n## ").next())
-        .expect("the part");
-    let points: Vec<&str> = part
-        .lines()
-        .filter(|line| line.starts_with(|c: char| c.is_ascii_digit()))
-        .filter_map(|line| line.split("**").nth(1))
-        .collect();
+    let part = between(&model, "\n## What is not protected\n", "\n## ");
+    let numbered = part.lines().filter(|line| line.starts_with(|c: char| c.is_ascii_digit()));
+    let points: Vec<&str> = numbered.filter_map(|line| line.split("**").nth(1)).collect();
     assert!(points.len() >= 12 && points.iter().all(|point| text.contains(&format!("\n**{point}**"))), "{points:?}");
     assert_eq!(value["not_protected"].as_array().map(Vec::len), Some(points.len()));
 
-    let check = run(&["plan", "check"], &documents, &["--json"]).expect(0).json();
+    let check = p.types("lead", "plan check --json", "roster plan", &[]).expect(0).json();
     says(text, &["sites_mean", "fingerprint"].map(|of| check[of].as_str().expect("words")));
     for question in check["questions"].as_array().expect("questions") {
         let (name, words) = (question["name"].as_str().expect("a name"), &question["words"]);

@@ -2,9 +2,9 @@
 //! (SIGKILL) in the middle of one, and parties that do not belong.
 
 use std::{os::unix::fs::PermissionsExt, sync::LazyLock, time::Duration};
-use veilsum_testkit::program::{Parties, Running, end_well, fingerprint_of, free_port, start, veilsum};
+use veilsum_testkit::program::{Parties, Running, end_well, ending, fingerprint_of, free_port, start, veilsum};
 
-use crate::said::Told;
+use crate::said::{Told, strings};
 
 pub(crate) const SIZES: [usize; 5] = [40, 55, 61, 48, 70];
 pub(crate) const LIMIT: Duration = Duration::from_secs(120);
@@ -32,38 +32,36 @@ pub(crate) fn answered(client: &Running, n: usize) {
     client.until("answers", LIMIT, |log| log.matches("MaskedWords").count() >= n);
 }
 
-pub(crate) fn strings(value: &serde_json::Value) -> Vec<&str> {
-    value.as_array().expect("a list").iter().map(|v| v.as_str().expect("a string")).collect()
-}
-
 #[test]
 fn a_run_from_keys_to_models() {
     let p = Parties::new(&SIZES, &["--set=epsilon=0.005"]);
-    let (roster, plan) = (p.folder.path("roster.toml"), p.folder.path("plan.toml"));
-    veilsum(&["verify", &roster]).expect(0);
-    veilsum(&["plan", "check", "--roster", &roster, "--plan", &plan]).expect(0);
-    let (server, intermediary, clients) = start_all(&p, &QUICK, 1..=5);
-    server.wait(LIMIT).expect(0).says(&["fuzzy Davies", "result.json"]);
     let rows: usize = SIZES.iter().sum();
-    assert!(intermediary.wait(LIMIT).expect(0).stdout.contains(&format!("counted {rows} rows over 5 sites")));
-    for client in clients {
-        client.wait(LIMIT).expect(0).says(&["masked words, shares, keys and signatures"]);
-    }
-    let result = p.folder.json("out/result.json");
+    // Sites behind a firewall that drops UDP, and an intermediary that is not: one port serves both. The same plan over the same sites
+    // again gives what it gave, and the journals allow it.
+    let [result, again] = ["tcp", "quic"].map(|way| {
+        let (server, intermediary, _) = start_all(&p, &QUICK, []);
+        let clients: Vec<Running> = (1..=5).map(|i| start(&p.client(i, &["--transport", way]))).collect();
+        server.wait(LIMIT).expect(0).says(&["fuzzy Davies", "result.json"]);
+        intermediary.wait(LIMIT).expect(0).says(&[&format!("counted {rows} rows over 5 sites")]);
+        for client in clients {
+            let told = client.wait(LIMIT).expect(0).says(&["masked words, shares, keys and signatures"]).stderr;
+            let lines = told.matches(&format!("over {}\n", way.to_uppercase())).count();
+            assert!(lines >= 2 && told.contains("connected to lead over "), "{told}");
+        }
+        p.folder.json("out/result.json")
+    });
+    assert_eq!((&result["centres"], &result["history"]), (&again["centres"], &again["history"]));
     assert_eq!((&result["n_total"], &result["n_total_from"]), (&rows.into(), &"intermediary".into()));
     assert_eq!(strings(&result["cohort"]), ["site-1", "site-2", "site-3", "site-4", "site-5"]);
     assert!(strings(&result["missing"]).is_empty() && result["converged"] == true);
     assert!(result["indices"]["fuzzy_davies_bouldin"].as_f64().expect("an index") > 0.0);
     // Everybody who was there to the end signed, and a site has the same numbers under the same signature.
-    let documents = ["--roster", &p.folder.path("roster.toml"), "--plan", &p.folder.path("plan.toml"), "--json"];
     let verified = |file: &str| -> serde_json::Value {
-        veilsum(&[&["verify", &p.folder.path(file)][..], &documents[..]].concat()).expect(0).json()
+        p.types("lead", &format!("verify --json {}", p.folder.path(file)), "roster plan", &[]).expect(0).json()
     };
     let said = verified("out/result.json");
-    assert_eq!(
-        (said["countersigned"].as_array().map(Vec::len), &said["not_countersigned"]),
-        (Some(5), &serde_json::json!([]))
-    );
+    assert_eq!(said["countersigned"].as_array().map(Vec::len), Some(5));
+    assert!(strings(&said["not_countersigned"]).is_empty());
     for i in 1..=5 {
         let (own, said) = (format!("site-{i}/result.json"), verified(&format!("site-{i}/result.json")));
         assert_eq!((&said["written_by"], &said["signed_by_coordinator"]), (&format!("site-{i}").into(), &true.into()));
@@ -76,10 +74,9 @@ fn a_run_from_keys_to_models() {
         let model = p.folder.json(&format!("site-{i}/model.json"));
         assert_eq!((&model["centres"], &model["plan"]), (&result["centres"], &result["plan_hash"]), "site {i}");
         // A deck alone has 10 kB: the keys of a run that is over are gone, the list of what was answered stays.
-        for file in std::fs::read_dir(p.folder.0.join(format!("site-{i}.state"))).expect("a folder") {
-            let file = file.expect("a file");
+        for file in ending(p.folder.path(&format!("site-{i}.state")), "") {
             let about = file.metadata().expect("its size");
-            let name = file.file_name().to_string_lossy().into_owned();
+            let name = file.file_name().expect("a name").to_string_lossy();
             // What was given away, and the questions behind it.
             let ledger = ["ledger", "questions"].iter().any(|kept| name.starts_with(kept));
             assert!((about.len() < 4096 || ledger) && about.permissions().mode() & 0o077 == 0, "{about:?}");
@@ -87,26 +84,10 @@ fn a_run_from_keys_to_models() {
     }
 }
 
-/// Sites behind a firewall that drops UDP, and an intermediary that is not: one port serves both. The same plan over the same sites again
-/// gives what it gave, and the journals allow it.
+/// An aggregator without TCP is not reached over it.
 #[test]
 fn sites_that_reach_nobody_over_udp() {
-    let p = Parties::new(&SIZES, &["--set=epsilon=0.005"]);
-    let mut results = Vec::new();
-    for way in ["quic", "tcp"] {
-        let (server, intermediary) = (start(&p.server(&QUICK)), start(&p.intermediary(&QUICK)));
-        let clients: Vec<Running> = (1..=5).map(|i| start(&p.client(i, &["--transport", way]))).collect();
-        server.wait(LIMIT).expect(0);
-        intermediary.wait(LIMIT).expect(0);
-        for client in clients {
-            let told = client.wait(LIMIT).expect(0).stderr;
-            let lines = told.matches(&format!("over {}\n", way.to_uppercase())).count();
-            assert!(lines >= 2 && told.contains("connected to lead over "), "{told}");
-        }
-        results.push(p.folder.json("out/result.json"));
-    }
-    assert_eq!((&results[0]["centres"], &results[0]["history"]), (&results[1]["centres"], &results[1]["history"]));
-    // An aggregator without TCP is not reached over it.
+    let p = Parties::new(&SIZES, &[]);
     let server = start(&p.server(&[&QUICK[..], &["--transport", "quic"]].concat()));
     let client = start(&p.client(1, &["--transport", "tcp", "--join-timeout", "2"]));
     client.wait(LIMIT).expect(4).says(&["lead did not answer at 127.0.0.1:", "UDP or TCP"]);
@@ -162,9 +143,10 @@ pub(crate) fn calm() -> &'static serde_json::Value {
     &RESULT
 }
 
-/// Parties that do not belong are told so and end, and the run of the others is not touched.
+/// Sites before everybody, the intermediary before the coordinator, the last site long after it, and nobody told how long to wait:
+/// each says whom it waits for. Parties that do not belong are told so and end, and the run of the others is not touched.
 #[test]
-fn who_does_not_belong_is_refused() {
+fn any_order_of_starting_and_who_does_not_belong() {
     let p = Parties::new(&SIZES, &["--set=epsilon=0.005"]);
     p.key("stranger");
     p.key("site-6");
@@ -174,13 +156,26 @@ fn who_does_not_belong_is_refused() {
     p.roster("larger-roster.toml", &["site-1", "site-2", "site-3", "site-4", "site-5", "site-6"]);
     p.plan("larger-roster.toml", "plan-of-larger-roster.toml", &["--set=epsilon=0.005"]);
     let path = |name: &str| p.folder.path(name);
-    let (server, intermediary, mut clients) = start_all(&p, &QUICK, 1..=4);
+    let mut clients: Vec<Running> = (1..=4).map(|i| start(&p.client(i, &[]))).collect();
+    let [lead, counter] = p.ports.map(|port| format!("127.0.0.1:{port}"));
+    clients[0].until("whom", LIMIT, |log| {
+        log.contains(&format!("waiting for lead {lead} (")) && log.contains(&format!("waiting for counter {counter} ("))
+    });
+    let intermediary = start(&p.intermediary(&[]));
+    // Its port is open before it has reached the coordinator.
+    clients[0].until("the intermediary", LIMIT, |log| log.contains("connected to counter over "));
+    intermediary.until("whom", LIMIT, |log| log.contains(&format!("waiting for lead {lead} (")));
+    let server = start(&p.server(&["-v"]));
+    let is_site = |line: &&str| line.contains(" site-") && line.contains(" is connected over ");
+    server.until("sites", LIMIT, |log| log.lines().filter(is_site).count() >= 4);
 
     veilsum(&p.client(5, &["--key", &path("stranger.key")])).expect(3).says(&["not on the roster"]);
     veilsum(&p.client(5, &["--key", &path("counter.key")])).expect(2).says(&["the intermediary, which has no rows"]);
     // Roster and plan that do not even fit each other.
     veilsum(&p.client(5, &["--roster", &path("other-roster.toml")])).expect(3).says(&["another roster"]);
+    // Turned away at once, and the coordinator knows why that site is not there.
     veilsum(&p.client(5, &["--plan", &path("other-plan.toml")])).expect(8).says(&["you hold another plan"]);
+    server.until("whom", LIMIT, |log| log.contains("waiting for site-5 (turned away "));
     let (roster, of_roster) = (path("other-roster.toml"), path("plan-of-other-roster.toml"));
     let accept = |site: &str, roster: &str| {
         let (key, fingerprint) = (path(&format!("{site}.key")), fingerprint_of(roster));
@@ -229,33 +224,6 @@ fn of_two_processes_with_one_key_the_first_goes_on() {
     }
     let result = p.folder.json("out/result.json");
     assert_eq!((&result["centres"], &result["n_total_from"]), (&calm()["centres"], &"intermediary".into()));
-}
-
-/// Sites before everybody, the intermediary before the coordinator, the last site long after it, and nobody told how long to wait:
-/// each says whom it waits for.
-#[test]
-fn any_order_of_starting() {
-    let p = Parties::new(&SIZES, &["--set=epsilon=0.005"]);
-    p.plan("roster.toml", "other-plan.toml", &["--set=epsilon=0.01"]);
-    let mut clients: Vec<Running> = (1..=4).map(|i| start(&p.client(i, &[]))).collect();
-    let at = |port: u16| format!("at 127.0.0.1:{port}");
-    let (lead, counter) = (at(p.ports[0]), at(p.ports[1]));
-    clients[0].until("whom", LIMIT, |log| {
-        log.contains(&format!("waiting for lead {lead} (")) && log.contains(&format!("waiting for counter {counter} ("))
-    });
-    let intermediary = start(&p.intermediary(&[]));
-    // Its port is open before it has reached the coordinator.
-    clients[0].until("the intermediary", LIMIT, |log| log.contains("connected to counter over "));
-    intermediary.until("whom", LIMIT, |log| log.contains(&format!("waiting for lead {lead} (")));
-    let server = start(&p.server(&["-v"]));
-    // A site with another plan is turned away at once, and the coordinator knows why that site is not there.
-    let is_site = |line: &&str| line.contains(" site-") && line.contains(" is connected over ");
-    server.until("sites", LIMIT, |log| log.lines().filter(is_site).count() >= 4);
-    veilsum(&p.client(5, &["--plan", &p.folder.path("other-plan.toml")])).expect(8).says(&["you hold another plan"]);
-    server.until("whom", LIMIT, |log| log.contains("waiting for site-5 (turned away "));
-    clients.push(start(&p.client(5, &[])));
-    end_well([server, intermediary].into_iter().chain(clients));
-    assert!(strings(&p.folder.json("out/result.json")["missing"]).is_empty());
 }
 
 /// Somebody else answers at the coordinator's address: nothing is sent to them.

@@ -14,12 +14,8 @@ const NOISE: [&str; 4] = ["--rho=0.4", "--expected-rows=4500", "--set=max_rounds
 const TOY: &str = "max_rows = 1048576\n";
 
 fn check(p: &Parties, more: &[&str]) -> Ended {
-    let own = ["--roster", "roster.toml", "--plan", "plan.toml", "--key", "site-1.key", "--policy", "toy.toml"];
-    let own = own.chunks(2).flat_map(|of| [of[0].to_owned(), p.folder.path(of[1])]);
-    let data = ["--data".to_owned(), p.folder.path("site-1.csv")];
-    let all: Vec<String> = ["check", "--offline"].map(str::to_owned).into_iter().chain(own).chain(data).collect();
-    agree(&all[2..all.len() - 2]);
-    veilsum(&all.into_iter().chain(more.iter().map(|m| (*m).to_owned())).collect::<Vec<_>>())
+    agree(&p.files("site-1", "roster plan key policy"));
+    p.types("site-1", "check --offline", "roster plan key policy data", more)
 }
 
 fn read(p: &Parties, code: i32) -> Value {
@@ -38,18 +34,12 @@ fn values_that_are_moved_to_the_edge_are_told_by_column() {
     let told = check(&p, &[]).expect(0);
     let said = "x: 14 of 40 values (35 %) lie outside its range and are moved to its edge, 0 up and 14 down: line 2, line 5, line 8";
     assert!(told.unfolded().contains(&format!("WARN values: {said}")), "{}", told.text());
-    assert!(
-        told.stdout.find("WARN  values") < told.stdout.find("PASS"),
-        "first what is to be looked at: {}",
-        told.stdout
-    );
+    assert!(told.stdout.find("WARN  values") < told.stdout.find("PASS"), "what is to be looked at: {}", told.stdout);
     assert!(told.unfolded().matches(said).count() == 2 && !told.text().contains("1.75"), "{}", told.text());
     assert!(told.stdout.lines().count() < 100, "{}", told.stdout);
     let of = read(&p, 0);
-    assert_eq!(
-        (&of["columns"][0]["above"], &of["columns"][0]["below"], &of["rows"]),
-        (&14.into(), &0.into(), &40.into())
-    );
+    let column = &of["columns"][0];
+    assert_eq!((&column["above"], &column["below"], &of["rows"]), (&14.into(), &0.into(), &40.into()));
     // On its screen, and not in its log.
     let begun = veilsum(&p.client(1, &["--join-timeout", "1"]));
     let text = begun.stdout.split_whitespace().collect::<Vec<_>>().join(" ");
@@ -80,11 +70,8 @@ fn noi_8_nothing_that_depends_on_a_cell_is_shown_before_the_last_answer() {
     let site = start(&p.client(1, &[]));
     end_well([p.intermediary(&[]), p.client(2, &[]), p.client(3, &[])].map(|args| start(&args)));
     lead.wait(LIMIT).expect(0);
-    site.wait(LIMIT).expect(0).says(&[
-        "41 rows in 1 file; 40 are used",
-        "x: 40 of 40 values (100 %) lie",
-        "partner on its line",
-    ]);
+    let said = ["41 rows in 1 file; 40 are used", "x: 40 of 40 values (100 %) lie", "partner on its line"];
+    site.wait(LIMIT).expect(0).says(&said);
 }
 
 /// [NOI-8]: under noise the header alone says how rows are read, or its operator.
@@ -105,10 +92,9 @@ fn noi_8_the_header_says_how_rows_are_read() {
 #[test]
 fn a_description_counts_missing_values_over_the_cohort() {
     let p = Parties::new(&[40, 50, 60], &[]);
-    let [roster, key, out] = ["roster.toml", "lead.key", "plan.toml"].map(|name| p.folder.path(name));
-    let plan = ["plan", "new", "--roster", &roster, "--key", &key, "--out", &out, "--method", "describe", "--exact"];
-    let columns = ["--column", "x=0:1", "y=0:1", "note=a,b", "--set", "max_rows=2000"];
-    veilsum(&[&plan[..], &columns].concat()).expect(0);
+    let columns = ["--column", "x=0:1", "y=0:1", "note=a,b", "--set", "max_rows=2000", "--exact"];
+    let out = format!("plan new --method describe --out {}", p.folder.path("plan.toml"));
+    p.types("lead", &out, "roster key", &columns).expect(0);
     let names = "columns = { x = \"x\", y = \"y\", note = \"note\" }\nmissing_marks = [\"-99\"]\n";
     p.folder.write("toy.toml", &format!("max_rows = 2000\n[rows]\nmissing = \"leave-out\"\n{names}"));
     for i in 1..=3 {
@@ -146,10 +132,9 @@ fn a_site_says_once_where_its_rows_are_and_what_they_mean() {
     };
     let rows = "[rows]\nsource = \"rows\"\nfilter = \"ward = 'a'\"\ncolumns = { x = \"ex\" }\nunits = { x = { factor = 0.001 } }\n";
     p.folder.write("site.toml", &format!("{toy}{rows}"));
-    let [roster, plan, key] = ["roster.toml", "plan.toml", "site-1.key"].map(|name| p.folder.path(name));
-    let check = || veilsum(&["check", "--offline", "--roster", &roster, "--plan", &plan, "--key", &key]);
+    let check = || p.types("site-1", "check --offline", "roster plan key", &[]);
     write("");
-    agree(&["--roster", &roster, "--plan", &plan, "--key", &key].map(str::to_owned));
+    agree(&p.files("site-1", "roster plan key"));
     check().expect(0).says(&["x, y", "ward"]);
     write("0.5,,a\n99999,0.5,a\n");
     check().expect(3).says(&["in all 6 rows cannot be used", "!99999"]);

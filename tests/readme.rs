@@ -7,9 +7,12 @@
 use std::{fs, path::Path, time::Duration};
 
 use veilsum_cli::embedded::found;
-use veilsum_testkit::program::{Folder, Running, free_port, start_in};
+use veilsum_testkit::program::{Folder, Running, end_well, fingerprint_of, free_port, start_in};
 
-use crate::source::{files, read};
+use crate::{
+    joining::between,
+    source::{files, read},
+};
 
 const LIMIT: Duration = Duration::from_secs(400);
 const DEMO: &str = "cargo run --release -- demo";
@@ -72,13 +75,13 @@ struct Walk {
 }
 
 impl Walk {
-    fn new(page: &str) -> Walk {
+    fn new(page: String) -> Walk {
         let folder = Folder::fresh();
         for hospital in HOSPITALS {
             rows(&folder.0.join(format!("{hospital}.csv")), u64::from(hospital.as_bytes()[9]), "age,bmi", ENOUGH);
         }
         rows(&folder.0.join("FILE.csv"), 1, "x,y", 3_000);
-        Walk { page: page.to_owned(), folder, ports: [free_port(), free_port()], runs: 0 }
+        Walk { page, folder, ports: [free_port(), free_port()], runs: 0 }
     }
 
     fn play(mut self) {
@@ -120,35 +123,22 @@ impl Walk {
             panic!("{}: nothing here runs {command:?}; a block that cannot be run is marked `text`", self.page)
         });
         self.documents();
-        let words = words.replace("rows.csv", "hospital-a.csv");
-        let kind: Vec<&str> = words.split_whitespace().take(2).collect();
-        match kind[..] {
-            ["agree", ..] => {
-                // In place of the telephone.
-                let heard = self.words();
-                self.here(&words.replace("'WORDS'", &heard));
-            }
-            ["check", ..] => {
-                let shown = self.here(&words);
-                assert!(!words.contains("--data") || shown.contains("What would leave"), "{shown}");
-            }
-            ["ledger", ..] | ["assign", ..] | ["report", ..] => {
-                self.after_a_run(&words);
-                assert!(!self.here(&words).is_empty(), "{words}");
-            }
-            ["verify", file, ..] if file.ends_with(".jsonl") => {
-                self.after_a_run(&words);
-                assert!(!self.here(&words).is_empty(), "{words}");
-            }
-            _ => drop(self.here(&words)),
+        // In place of the telephone.
+        let heard = if words.contains("'WORDS'") { self.words() } else { String::new() };
+        let words = words.replace("rows.csv", "hospital-a.csv").replace("'WORDS'", &heard);
+        let of_a_run =
+            words.contains(".jsonl") || ["ledger", "assign", "report"].iter().any(|of| words.starts_with(of));
+        if of_a_run {
+            self.after_a_run(&words);
         }
+        let shown = self.here(&words);
+        assert!(!of_a_run || !shown.is_empty(), "{words}");
+        let checks_rows = words.starts_with("check") && words.contains("--data");
+        assert!(!checks_rows || shown.contains("What would leave"), "{shown}");
     }
 
     fn words(&self) -> String {
-        let shown = self.here("verify roster.toml");
-        let (_, heard) = shown.split_once("fingerprint  ").expect("a fingerprint");
-        let heard: Vec<&str> = heard.split("  (").next().expect("its words").split_whitespace().collect();
-        heard.join("-")
+        fingerprint_of(&self.folder.path("roster.toml")).replace(' ', "-")
     }
 
     /// A ledger or a model is there after a run only.
@@ -157,22 +147,18 @@ impl Walk {
         if self.runs > 0 || own_model {
             return;
         }
-        let running: Vec<Running> = ["hub", "counter"]
-            .into_iter()
-            .chain(HOSPITALS)
-            .map(|name| {
-                let out = match name {
-                    "hub" => "veilsum-out".to_owned(),
-                    "hospital-a" => "results".to_owned(),
-                    other => format!("of-{other}"),
-                };
-                let (key, data) = (format!("{name}.key"), format!("{name}.csv"));
-                let words = ["run", "--plan", "plan.toml", "--key", &key, "--out", &out];
-                let own: &[&str] = if HOSPITALS.contains(&name) { &["--data", &data] } else { &[] };
-                start_in(&self.folder.0, &[&words[..], own].concat())
-            })
-            .collect();
-        running.into_iter().for_each(|party| drop(party.wait(LIMIT).expect(0)));
+        let party = |name: &str| {
+            let out = match name {
+                "hub" => "veilsum-out",
+                "hospital-a" => "results",
+                other => other,
+            };
+            let own = if HOSPITALS.contains(&name) { format!(" --data {name}.csv") } else { String::new() };
+            let words = format!("run --plan plan.toml --key {name}.key --out {out}{own}");
+            start_in(&self.folder.0, &words.split(' ').collect::<Vec<_>>())
+        };
+        let running: Vec<Running> = ["hub", "counter"].into_iter().chain(HOSPITALS).map(party).collect();
+        end_well(running);
         assert!(self.has("veilsum-out/result.json"));
         self.runs += 1;
     }
@@ -204,9 +190,8 @@ fn the_readme_has_700_words_at_most() {
 fn what_is_shown_of_the_demonstration_is_what_it_prints() {
     let printed = run("demo", &Folder::fresh().0);
     let text = read("README.md");
-    let shown = text.split("```text\n").nth(1).and_then(|s| s.split("```").next()).expect("the shown output");
-    let lines: Vec<&str> = shown.lines().collect();
-    assert!(lines.len() > 5, "{shown}");
+    let shown = between(&text, "```text\n", "```");
+    assert!(shown.lines().count() > 5, "{shown}");
     // Noise is fresh every time, so numbers are others.
     let plain = |text: &str| {
         let mut digits: Vec<char> = text.chars().map(|c| if c.is_ascii_digit() { '0' } else { c }).collect();
@@ -214,43 +199,21 @@ fn what_is_shown_of_the_demonstration_is_what_it_prints() {
         digits.dedup_by(|a, b| *a == '0' && *b == '0');
         digits.into_iter().collect::<String>()
     };
-    let (printed, words) =
-        (plain(&printed), |text: &str| text.split_whitespace().map(str::to_owned).collect::<Vec<_>>().join(" "));
+    let words = |line: &str| plain(line).split_whitespace().collect::<Vec<_>>().join(" ");
     let printed: Vec<String> = printed.lines().map(words).collect();
-    for line in lines {
-        assert!(
-            printed.contains(&words(&plain(line))),
-            "the README shows {line:?}, the demonstration printed\n{printed:#?}"
-        );
+    for line in shown.lines() {
+        assert!(printed.contains(&words(line)), "the README shows {line:?}, the demonstration printed\n{printed:#?}");
     }
 }
 
-/// The pages with commands. What is not in a test of its own below is played by the last one.
-const PLAYED: [&str; 3] = ["README.md", "docs/src/join.md", "docs/src/operate.md"];
-
 #[test]
-fn the_readme_runs() {
-    Walk::new(PLAYED[0]).play();
-}
-
-#[test]
-fn the_page_of_a_site_runs() {
-    Walk::new(PLAYED[1]).play();
-}
-
-#[test]
-fn the_page_of_a_coordinator_runs() {
-    Walk::new(PLAYED[2]).play();
-}
-
-#[test]
-fn all_other_pages_run() {
-    let mut with_commands = 0;
-    for path in pages().into_iter().filter(|path| !PLAYED.contains(&path.as_str())) {
-        with_commands += usize::from(!commands(&path).is_empty());
-        Walk::new(&path).play();
+fn every_page_runs() {
+    let pages: Vec<String> = pages().into_iter().filter(|page| !commands(page).is_empty()).collect();
+    assert!(pages.len() >= 7, "{pages:?}");
+    for page in pages {
+        println!("{page}");
+        Walk::new(page).play();
     }
-    assert!(with_commands >= 4, "{with_commands}");
 }
 
 /// A block of commands under another name would be neither run nor seen to be left out.
@@ -260,11 +223,8 @@ fn blocks_are_marked_as_run_or_as_text() {
         for (number, block) in read(&path).split("```").skip(1).step_by(2).enumerate() {
             let mark = block.lines().next().unwrap_or_default();
             // What is neither run here nor plain text is named by its language; other tests run it, or nobody.
-            assert!(
-                ["sh", "text", "toml", "json", "python"].contains(&mark),
-                "{path}: block {} is marked {mark:?}",
-                number + 1
-            );
+            let known = ["sh", "text", "toml", "json", "python"].contains(&mark);
+            assert!(known, "{path}: block {} is marked {mark:?}", number + 1);
         }
     }
 }

@@ -1,10 +1,10 @@
 //! `veilsum report` with the real program: the page that a run leaves, the page with a site's own rows, and what is refused.
 
-use std::{fs, path::Path};
+use std::{fs, path::Path, time::Duration};
 
-use veilsum_testkit::program::{Folder, veilsum};
+use veilsum_testkit::program::{Ended, Folder, start_in, veilsum};
 
-use crate::said::{Told, says};
+use crate::said::{self, Told, says};
 
 /// Rows of two clear groups, and a column whose name is a piece of HTML.
 fn rows(more: &str) -> String {
@@ -15,11 +15,9 @@ fn rows(more: &str) -> String {
     format!("a,\"<b>b</b>\",c\n{}{more}", (0..400).map(line).collect::<String>())
 }
 
-fn demo(folder: &Folder, more: &[&str]) {
-    let (data, out) = (folder.write("rows.csv", &rows("")), folder.path("out"));
-    let mut args = vec!["demo", "--exact", "--data", &data, "--sites", "4", "--out", &out];
-    args.extend(more);
-    veilsum(&args).expect(0);
+fn demo(folder: &Folder, more: &[&str]) -> Ended {
+    let data = folder.write("rows.csv", &rows(""));
+    said::demo(folder, "out", &[&["--data", &data, "--sites", "4"], more].concat()).expect(0)
 }
 
 fn read(path: impl AsRef<Path>) -> String {
@@ -31,20 +29,10 @@ fn a_run_leaves_a_page_that_asks_for_nothing_and_the_command_makes_it_again() {
     let folder = Folder::fresh();
     demo(&folder, &["--k", "2..4", "--set", "choose=xie-beni"]);
     let page = read(folder.path("out/report.html"));
-    for part in [
-        "2 clusters were computed",
-        "What was given away",
-        "How many groups",
-        "Who took part",
-        "becomes readable is a total over",
-    ] {
-        assert!(page.contains(part), "{part}");
-    }
+    says(&page, &["2 clusters were computed", "What was given away", "How many groups", "Who took part"]);
+    says(&page, &["becomes readable is a total over", "&lt;b&gt;b&lt;/b&gt;"]);
     let plain = page.replace("http://www.w3.org/2000/svg", "");
-    for bad in ["<script", "http:", "https:", "src=", "<b>b</b>"] {
-        assert!(!plain.contains(bad), "{bad}");
-    }
-    assert!(page.contains("&lt;b&gt;b&lt;/b&gt;"));
+    says(&plain, &["!<script", "!http:", "!https:", "!src=", "!<b>b</b>"]);
     let told = veilsum(&["report", &folder.path("out")]).expect(0).text();
     assert!(told.starts_with("2 clusters were computed") && told.contains("report.html"), "{told}");
     assert!(read(folder.path("out/report.html")).contains("becomes readable is a total over"));
@@ -52,12 +40,11 @@ fn a_run_leaves_a_page_that_asks_for_nothing_and_the_command_makes_it_again() {
     for document in ["plan.toml", "roster.toml"] {
         fs::rename(folder.path(&format!("out/{document}")), folder.path(document)).unwrap();
     }
-    let mut command = std::process::Command::new(env!("CARGO_BIN_EXE_veilsum"));
-    assert!(command.args(["report", "out"]).current_dir(&folder.0).output().expect("it runs").status.success());
+    start_in(&folder.0, &["report", "out"]).wait(Duration::from_secs(60)).expect(0);
     assert!(read(folder.path("out/report.html")).contains("becomes readable is a total over"));
     // Without the plan nothing is said of it.
     for document in ["plan.toml", "roster.toml"] {
-        std::fs::remove_file(folder.path(document)).unwrap();
+        fs::remove_file(folder.path(document)).unwrap();
     }
     veilsum(&["report", &folder.path("out")]).expect(0);
     assert!(!read(folder.path("out/report.html")).contains("becomes readable is a total over"));
@@ -74,12 +61,9 @@ fn a_run_leaves_a_page_that_asks_for_nothing_and_the_command_makes_it_again() {
 /// The rows of all tables of a page whose columns are a label and a value.
 fn labelled(html: &str) -> Vec<(String, String)> {
     let text = |cell: &str| {
-        let cell = cell.split("</td>").next().unwrap_or_default();
-        cell.replace("&lt;", "<")
-            .replace("&gt;", ">")
-            .replace("&quot;", "\"")
-            .replace("&#39;", "'")
-            .replace("&amp;", "&")
+        let cell = cell.split("</td>").next().unwrap_or_default().to_owned();
+        let signs = [("&lt;", "<"), ("&gt;", ">"), ("&quot;", "\""), ("&#39;", "'"), ("&amp;", "&")];
+        signs.iter().fold(cell, |cell, (escaped, sign)| cell.replace(escaped, sign))
     };
     let rows = html.split("<td data-column=\"what\">").skip(1);
     rows.filter_map(|row| Some((text(row), text(row.split_once("<td data-column=\"value\">")?.1)))).collect()
@@ -92,12 +76,8 @@ fn equal_labels_have_equal_values_on_every_page_and_on_the_screen() {
     for more in
         [&["--k", "2..4", "--set", "indices=all"][..], &["--method", "kmeans", "--k", "2"], &["--k", "2", "--rho", "1"]]
     {
-        let (data, out) = (folder.write("rows.csv", &rows("")), folder.path("out"));
-        let mut args = vec!["demo", "--data", &data, "--sites", "4", "--out", &out];
-        args.extend(more);
-        args.extend((!more.contains(&"--rho")).then_some("--exact"));
-        let screen = veilsum(&args).expect(0).stdout;
-        veilsum(&["report", &out, "--data", &data]).expect(0);
+        let screen = demo(&folder, more).stdout;
+        veilsum(&["report", &folder.path("out"), "--data", &folder.path("rows.csv")]).expect(0);
         let shared = labelled(&read(folder.path("out/report.html")));
         let own = labelled(&read(folder.path("out/own-report.html")));
         assert!(shared.len() >= 4 && shared == own, "{shared:?} {own:?}");
@@ -179,8 +159,8 @@ fn own_rows_are_shown_only_where_it_is_asked_for_and_to_the_owner_alone() {
 #[test]
 fn a_description_has_no_page_with_own_rows() {
     let folder = Folder::fresh();
-    let (data, out) = (folder.write("rows.csv", &rows("")), folder.path("described"));
-    veilsum(&["demo", "--exact", "--data", &data, "--sites", "4", "--method", "describe", "--out", &out]).expect(0);
-    assert!(read(folder.path("described/report.html")).contains("Nobody looked for groups"));
-    veilsum(&["report", &out, "--data", &data]).expect(3).says(&["has no clusters", "leave --data out", "next: "]);
+    demo(&folder, &["--method", "describe"]);
+    assert!(read(folder.path("out/report.html")).contains("Nobody looked for groups"));
+    let told = veilsum(&["report", &folder.path("out"), "--data", &folder.path("rows.csv")]);
+    told.expect(3).says(&["has no clusters", "leave --data out", "next: "]);
 }

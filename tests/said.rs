@@ -3,7 +3,25 @@
 use std::time::{Duration, Instant};
 
 use serde_json::Value;
-use veilsum_testkit::program::Ended;
+use veilsum_testkit::program::{Ended, Folder, veilsum};
+
+/// A demonstration that leaves its result in the folder `name`. It is without noise, unless it says what it spends.
+pub(crate) fn demo(folder: &Folder, name: &str, more: &[&str]) -> Ended {
+    let noisy = more.iter().any(|option| option.starts_with("--rho"));
+    let exact = if noisy { &[][..] } else { &["--exact"] };
+    veilsum(&[&["demo", "--out", &folder.path(name)], exact, more].concat())
+}
+
+/// What `veilsum check --json` says of one thing.
+pub(crate) fn check<'a>(found: &'a Value, name: &str) -> &'a Value {
+    let all = found["checks"].as_array().expect("checks");
+    all.iter().find(|check| check["check"] == name).unwrap_or_else(|| panic!("no check {name:?}: {found:#}"))
+}
+
+/// Names in a list.
+pub(crate) fn strings(value: &Value) -> Vec<&str> {
+    value.as_array().expect("a list").iter().map(|v| v.as_str().expect("a string")).collect()
+}
 
 /// These texts were told; behind `!` stands one that was not.
 pub(crate) fn says(told: &str, texts: &[&str]) {

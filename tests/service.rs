@@ -1,18 +1,14 @@
 //! The coordinator's service and the members that stand by (specification, section 19): separate processes over many plans, in which
 //! nobody starts anything anew.
 
-use std::{
-    io::Write,
-    process::Command,
-    thread,
-    time::{Duration, Instant},
-};
+use std::{io::Write, process::Command, thread, time::Duration};
 
 use serde_json::Value;
-use veilsum_testkit::program::{Ended, Running, end_well, free_port};
+use veilsum_testkit::program::{Ended, Running, end_well, ending, fingerprint_of, free_port};
 
-use crate::joining::{Founded, LIMIT, Organisation, SITES, between, digits, ended_in, many_rows};
-use crate::said::{Told, says};
+use crate::backups::{LONG, SHORT};
+use crate::joining::{Founded, LIMIT, Organisation, SITES, digits, ended_in, many_rows};
+use crate::said::{Told, says, until};
 
 /// With noise: it needs no agreement, and leaves room for as many rows as a site may have.
 pub(crate) const PLAN: [&str; 10] = [
@@ -65,8 +61,19 @@ impl Member {
 }
 
 impl Standing {
-    /// Three sites with so many rows each and an intermediary, let in; nobody stands by yet.
-    fn founded(rows: i32) -> Standing {
+    /// The process of the coordinator, or of this member.
+    pub(crate) fn process(&mut self, name: &str) -> &mut Option<Running> {
+        let member = self.members.iter_mut().find(|member| member.name == name);
+        member.map_or(&mut self.serve, |member| &mut member.process)
+    }
+
+    pub(crate) fn running(&self, name: &str) -> &Running {
+        let member = self.members.iter().find(|member| member.name == name);
+        member.map_or(&self.serve, |member| &member.process).as_ref().expect("it runs")
+    }
+
+    /// Three sites with so many rows each and an intermediary, let in, who stand by.
+    pub(crate) fn new(rows: i32) -> Standing {
         let mut founded = Founded::new();
         let serve = founded.serve();
         let lines = founded.lines.clone();
@@ -88,12 +95,6 @@ impl Standing {
         joining.push(standing.join(0, &lines[0].1));
         standing.hub(&PLAN).expect(0);
         end_well(joining);
-        standing
-    }
-
-    /// The same, and everybody stands by.
-    pub(crate) fn new(rows: i32) -> Standing {
-        let mut standing = Standing::founded(rows);
         let heard = standing.fingerprint();
         for member in &mut standing.members {
             member.agrees(&heard);
@@ -113,42 +114,31 @@ impl Standing {
         self.founded.hub.run(args)
     }
 
-    pub(crate) fn fingerprint(&mut self) -> String {
-        between(&self.hub(&["verify", "roster.toml"]).expect(0).stdout, "fingerprint  ", "  (").to_owned()
+    /// The roster's words, which another member reads to its operator.
+    pub(crate) fn fingerprint(&self) -> String {
+        fingerprint_of(&self.founded.hub.folder.path("roster.toml"))
     }
 
     pub(crate) fn serves(&self) -> &Running {
-        self.serve.as_ref().expect("it serves")
+        self.running("coordinator")
     }
 
     pub(crate) fn until(&self, what: &str) {
         self.serves().until(what, LIMIT, |log| log.contains(what));
     }
 
-    fn result(&self, run: usize) -> Value {
-        let there = self.founded.hub.folder.0.join(ended_in(&self.founded.hub, run)).join("result.json").exists();
-        assert!(there, "run {run} has no result: {}", self.serves().heard());
-        self.founded.hub.folder.json(&format!("{}/result.json", ended_in(&self.founded.hub, run)))
-    }
-
     /// Everybody has the same centres.
     pub(crate) fn agrees(&self, run: usize, sites: &[&str]) -> Value {
-        let result = self.result(run);
+        let result = self.founded.hub.folder.json(&format!("{}/result.json", ended_in(&self.founded.hub, run)));
         for member in self.members.iter().filter(|member| sites.contains(&member.name.as_str())) {
             // The last word is on its way to the sites when the coordinator has written.
             let folder = format!("{}/model.json", ended_in(&member.house, run));
-            let end = Instant::now() + LIMIT;
-            while !member.house.folder.0.join(&folder).exists() && Instant::now() < end {
-                thread::sleep(Duration::from_millis(50));
-            }
-            let there = member.house.folder.0.join(&folder).exists();
-            assert!(there, "{}: {}\n{}", member.name, member.running().heard(), self.serves().heard());
+            until(LIMIT, &member.name, || member.house.folder.0.join(&folder).exists());
             let model = member.house.folder.json(&folder);
             // A coordinate that drowned in noise is a null of the result.
             let flat = |of: &Value| -> Vec<Option<f64>> {
-                let all =
-                    of["centres"].as_array().expect("centres").iter().flat_map(|c| c.as_array().expect("a centre"));
-                all.map(Value::as_f64).collect()
+                let rows = of["centres"].as_array().expect("centres").iter();
+                rows.flat_map(|row| row.as_array().expect("a centre")).map(Value::as_f64).collect()
             };
             let pairs: Vec<_> = flat(&model).into_iter().zip(flat(&result)).collect();
             assert!(pairs.iter().all(|(own, told)| told.is_none() || own == told), "{}: {pairs:?}", member.name);
@@ -181,25 +171,23 @@ fn a_plan_is_answered_before_anything_is_asked() {
     let said =
         ["hospital-b           refuses: methods, columns", "hospital-a           would answer", "can be computed"];
     all.hub(&["plan", "propose", "--start"]).expect(7).says(&said).says(&["not be answered by hospital-b", "!400"]);
-    let at_home = all.members[1].running().heard();
-    assert!(at_home.contains("is not on this site's list (methods)"), "its own operator is told all: {at_home}");
+    says(&all.running("hospital-b").heard(), &["is not on this site's list (methods)"]);
     // Rows that do not fit: the coordinator is told that, and not what they are.
     all.members[1].house.folder.write("site.toml", "max_rounds = 1000\n");
     all.members[2].house.folder.write("rows.csv", "x,z\n0.5,77.5\n");
     all.until("hospital-c: is not ready");
     let told = all.hub(&["plan", "propose"]).expect(7).says(&["hospital-b           would answer"]);
     assert!(!told.text().contains("77.5") && !all.serves().heard().contains("77.5"), "{told:?}");
-    assert!(all.members[2].running().heard().contains("rows.csv"), "{}", all.members[2].running().heard());
+    says(&all.running("hospital-c").heard(), &["rows.csv"]);
     all.members[2].house.folder.write("rows.csv", &many_rows(2, 400));
     // Not there.
-    all.members[3].process.take().expect("it runs").kill();
-    all.serves().until("the counter to be gone", LIMIT, |log| log.contains("counter does not stand by"));
+    all.dies("counter");
+    all.until("counter does not stand by");
     all.hub(&["plan", "propose", "--start", "--wait", "1"]).expect(4).says(&["counter              is not there"]);
     // A site that looks at the plan meanwhile says so, on both screens, and tries again by itself.
     all.members[0].house.folder.write("site.toml", "max_rounds = 999\n");
     all.until("hospital-a: cannot reach the intermediary");
-    let at_home = all.members[0].running().heard();
-    assert!(at_home.contains("counter cannot be reached from here: "), "{at_home}");
+    says(&all.running("hospital-a").heard(), &["counter cannot be reached from here: "]);
     // Too few are left for a total of this plan, and nobody of that name is there.
     all.hub(&["plan", "propose", "--start", "--without", "hospital-a"]).expect(3).says(&["2 sites would be left"]);
     all.hub(&["plan", "propose", "--without", "hospital-x"]).expect(2);
@@ -271,21 +259,17 @@ fn a_member_is_told_of_as_it_is() {
 #[test]
 fn a_run_goes_on_whoever_is_started_again() {
     let mut all = Standing::new(4000);
-    let long = ["--set=max_rounds=100", "--set=init=uniform", "--set=slots=64", "--set=dp_useless=true"];
-    all.hub(&[&PLAN[..], &long].concat()).expect(0);
-    all.hub(&["plan", "propose", "--start"]).expect(0);
+    all.begin(1, &LONG);
     all.until("keys exchanged");
-    all.serve.take().expect("it serves").kill();
+    all.dies("coordinator");
     all.hub(&["plan", "propose", "--start", "--wait", "0"]).expect(4).says(&["in another window: veilsum run"]);
-    let serve = all.founded.serve();
-    serve.until("the run again", LIMIT, |log| log.contains("run 1 goes on"));
-    all.serve = Some(serve);
-    all.members[0].process.take().expect("it runs").kill();
+    all.again("coordinator");
+    all.until("run 1 goes on");
+    all.dies("hospital-a");
     all.hub(&["run", "--listen", "127.0.0.1:0"]).expect(3).says(&["another process serves"]);
     all.hub(&["plan", "propose", "--start"]).expect(3).says(&["run 1 has not ended"]);
-    let site = &mut all.members[0];
-    site.start(&[]);
-    site.running().until("the run again", LIMIT, |log| log.contains("run 1 begins"));
+    all.again("hospital-a");
+    all.running("hospital-a").until("the run again", LIMIT, |log| log.contains("run 1 begins"));
     all.serves().until_result(1, LIMIT);
     all.serves().until("hospital-a again", LIMIT, |log| log.matches("hospital-a stands by").count() >= 2);
     let second = all.members[0].house.run(&["run", "--data", "rows.csv"]);
@@ -293,12 +277,8 @@ fn a_run_goes_on_whoever_is_started_again() {
     let result = all.agrees(1, &SITES);
     assert_eq!(result["ended_early"], Value::Null);
     // In good order: everybody can be told to stop, and says what to do.
-    let serve = all.serve.take().expect("it serves");
-    serve.signal("-TERM");
-    assert!(serve.wait(LIMIT).expect(0).stderr.contains("start it again"));
-    let site = all.members[0].process.take().expect("it runs");
-    site.signal("-TERM");
-    site.wait(LIMIT).expect(0);
+    all.stops("coordinator").says(&["start it again"]);
+    all.stops("hospital-a");
 }
 
 /// [APP-8]: the operator ends a run for everybody with a command of its own; what is out so far is everybody's result.
@@ -306,19 +286,16 @@ fn a_run_goes_on_whoever_is_started_again() {
 fn a_run_is_ended_for_everybody_by_a_command() {
     let mut all = Standing::new(2000);
     all.hub(&["plan", "stop"]).expect(3);
-    let most = ["--set=min_total_rows=5000", "--set=max_rounds=100", "--set=init=uniform", "--set=dp_useless=true"];
-    all.hub(&[&PLAN[..], &most].concat()).expect(0);
-    all.hub(&["plan", "propose", "--start"]).expect(0);
+    all.begin(1, &["--set=min_total_rows=5000", "--set=max_rounds=100", "--set=init=uniform", "--set=dp_useless=true"]);
     all.until("keys exchanged");
     let counted = all.founded.hub.folder.0.join("coordinator.key.state");
     // Of three sites none may be missing: the run waits.
     all.members[2].process.take().expect("it runs").kill();
     // One that cannot take its part up again stands by for the next run, and the operator of this one is told.
     let state = all.members[2].house.folder.0.join(format!("{}.key.state", all.members[2].name));
-    let files = std::fs::read_dir(&state).expect("its state").flatten().map(|file| file.path());
-    let journals = files.filter(|path| path.extension().is_some_and(|end| end == "journal"));
+    let journals = ending(state, ".journal").into_iter();
     let whole: Vec<_> = journals.map(|path| (path.clone(), std::fs::read(path).expect("a journal"))).collect();
-    assert!(!whole.is_empty(), "no journal in {}", state.display());
+    assert!(!whole.is_empty(), "no journal");
     for (path, _) in &whole {
         std::fs::write(path, "this is no journal of anybody").expect("a damaged journal");
     }
@@ -327,18 +304,14 @@ fn a_run_is_ended_for_everybody_by_a_command() {
     all.members[2].process.take().expect("it runs").kill();
     whole.into_iter().for_each(|(path, bytes)| std::fs::write(path, bytes).expect("its journal again"));
     all.hub(&["plan", "stop"]).expect(0);
+    all.until("operator ended the run");
     all.until("run 1 has ended");
-    let log = all.serves().heard();
-    assert!(log.contains("operator ended the run"), "{log}");
     for member in all.members.iter().filter(|member| member.process.is_some()) {
         member.running().until("the end", LIMIT, |log| log.contains("operator ended the run"));
     }
     assert!(!counted.join("end").exists());
     // The next run is another one.
     all.members[2].start(&[]);
-    let next =
-        ["--set=min_total_rows=5000", "--set=max_rounds=4", "--set=init=uniform", "--set=dp_useless=true", "--seed=2"];
-    all.hub(&[&PLAN[..], &next].concat()).expect(0);
-    all.hub(&["plan", "propose", "--start"]).expect(0);
+    all.begin(2, &SHORT);
     all.until("run 2 has ended: ");
 }

@@ -19,22 +19,15 @@ use veilsum_proto::{
 use veilsum_testkit::{
     in_process::{self, fcm, made_up, unit_square},
     memory::Point,
-    program::{Ended, Folder, Parties, start, veilsum},
+    program::{Folder, Parties, end_well, start, veilsum},
     seeds::Dice,
 };
 
 use crate::{
+    said::{Told, demo, says, strings},
     schemas::fits,
     second_implementation::{python, reference},
 };
-
-/// A demonstration in the folder `name`.
-fn demo(folder: &Folder, name: &str, more: &[&str]) -> Ended {
-    let out = folder.path(name);
-    // A plan is without noise, unless it says what it spends.
-    let exact: &[&str] = if more.contains(&"--rho") { &[] } else { &["--exact"] };
-    veilsum(&[&["demo", "--out", &out], exact, more].concat())
-}
 
 /// A run in the folder `name` from which a site, counted from 0, vanishes in a round.
 fn losing(folder: &Folder, name: &str, work: &PlanSpec, sites: Vec<(String, Rows)>, drop: (usize, u32), over: Sites) {
@@ -64,12 +57,7 @@ fn early(folder: &Folder) {
 }
 
 fn verified(file: &str, more: &[&str]) -> Value {
-    let ended = veilsum(&[&["verify", file, "--json"], more].concat()).expect(0);
-    serde_json::from_str(&ended.stdout).expect("one JSON document")
-}
-
-fn names(value: &Value) -> Vec<&str> {
-    value.as_array().expect("a list").iter().map(|name| name.as_str().expect("a name")).collect()
+    veilsum(&[&["verify", file, "--json"], more].concat()).expect(0).json()
 }
 
 /// [RES-2], [RES-3], [RES-6]: what a stranger does first: every site signs, and the model is the result's.
@@ -81,12 +69,12 @@ fn res_3_every_site_signs_what_it_recomputed() {
     let result = folder.path("out/result.json");
     let said = verified(&result, &[]);
     assert_eq!((&said["signed_by_coordinator"], &said["written_by"]), (&true.into(), &"coordinator".into()));
-    let sites: Vec<&str> =
-        said["countersigned"].as_array().unwrap().iter().map(|by| by["site"].as_str().unwrap()).collect();
-    assert_eq!(sites, ["site-1", "site-2", "site-3"]);
+    for (at, site) in ["site-1", "site-2", "site-3"].into_iter().enumerate() {
+        assert_eq!(said["countersigned"][at]["site"], site);
+    }
     assert!(said["countersigned"][0]["ledger"].as_str().is_some_and(|link| link.len() == 64));
-    assert!(names(&said["not_countersigned"]).is_empty());
-    assert!(names(&said["writer_alone"]).contains(&"n_total"));
+    assert!(strings(&said["not_countersigned"]).is_empty());
+    assert!(strings(&said["writer_alone"]).contains(&"n_total"));
     let model = folder.path("out/model.json");
     assert_eq!(verified(&model, &[])["countersigned"], said["countersigned"]);
     // Another model, and a result without its documents.
@@ -105,17 +93,16 @@ fn res_6_who_did_not_sign_is_named() {
     let folder = Folder::fresh();
     demo(&folder, "judged", &["--set", "judge=intermediary", "--set", "max_rounds=4"]).expect(0);
     let said = verified(&folder.path("judged/result.json"), &[]);
-    assert_eq!(names(&said["not_countersigned"]), ["site-1", "site-2", "site-3"]);
+    assert_eq!(strings(&said["not_countersigned"]), ["site-1", "site-2", "site-3"]);
     fits_its_schema(&folder, "judged");
-    let told = veilsum(&["verify", &folder.path("judged/result.json")]).expect(0).stdout;
-    assert!(told.contains("no site recomputed it\n") && told.contains("no site could recompute them"), "{told}");
+    let told = veilsum(&["verify", &folder.path("judged/result.json")]).expect(0);
+    told.says(&["no site recomputed it\n", "no site could recompute them"]);
     // Nor does anybody vouch for the masks under the last total of its openings.
-    let told = veilsum(&["verify", &folder.path("judged")]).expect(0).stdout;
-    assert!(told.contains("which masks were taken off the last total"), "{told}");
+    veilsum(&["verify", &folder.path("judged")]).expect(0).says(&["which masks were taken off the last total"]);
     lost(&folder, (2, 4));
     let said = verified(&folder.path("lost/result.json"), &[]);
     assert_eq!(said["countersigned"].as_array().unwrap().len(), 6);
-    assert!(!names(&said["not_countersigned"]).contains(&"site-1"));
+    assert!(!strings(&said["not_countersigned"]).contains(&"site-1"));
 }
 
 /// Seven sites with a column in units of 1e-13 and one of categories.
@@ -266,10 +253,8 @@ fn openings_that_are_not_the_runs_accuse_nobody() {
     changed[middle] ^= 1;
     for bytes in [changed, exchanged, Vec::new()] {
         std::fs::write(&own, bytes).unwrap();
-        let told = veilsum(&["verify", &folder.path("one")]).expect(3);
-        assert!(!told.stderr.contains("misbehaved"), "{}", told.stderr);
         let next = "next: take result.json, model.json and openings.bin of one run";
-        assert!(told.stderr.contains(next), "{}", told.stderr);
+        veilsum(&["verify", &folder.path("one")]).expect(3).says(&[next, "!misbehaved"]);
     }
 }
 
@@ -279,14 +264,11 @@ fn openings_that_are_not_the_runs_accuse_nobody() {
 fn res_8_what_rests_on_the_sites_signatures_is_said_where_they_lack() {
     let p = Parties::new(&[40, 55, 61], &["--set=max_rounds=4"]);
     let parties = [p.server(&[]), p.intermediary(&[]), p.client(1, &[]), p.client(2, &[]), p.client(3, &[])];
-    for party in parties.map(|args| start(&args)) {
-        party.wait(Duration::from_secs(120)).expect(0);
-    }
+    end_well(parties.map(|args| start(&args)));
     let [roster, plan, key, result, out] =
         ["roster.toml", "plan.toml", "lead.key", "out/result.json", "out"].map(|name| p.folder.path(name));
-    let told = || veilsum(&["verify", &out, "--roster", &roster, "--plan", &plan]).expect(0).stdout;
-    let whole = told();
-    assert!(whole.contains("recomputed and signed by site-1, site-2, site-3") && !whole.contains("masks"), "{whole}");
+    let verify = || p.types("lead", &format!("verify {out}"), "roster plan", &[]).expect(0);
+    verify().says(&["recomputed and signed by site-1, site-2, site-3", "!masks"]);
     let federation = documents::load_federation(&roster, &plan).unwrap();
     let about = signed::About { roster: &federation.roster, terms: &federation.terms };
     let checked = about.check(&std::fs::read(&result).unwrap()).unwrap();
@@ -295,11 +277,7 @@ fn res_8_what_rests_on_the_sites_signatures_is_said_where_they_lack() {
     let coordinator = veilsum_proto::roster::PartyId::Coordinator;
     alone.sign(&about, &hub, coordinator, None);
     std::fs::write(&result, alone.file(&about, &checked.fields, &hub, coordinator).unwrap()).unwrap();
-    let told = told();
-    assert!(
-        told.contains("no site recomputed it") && told.contains("which masks were taken off the last total"),
-        "{told}"
-    );
+    verify().says(&["no site recomputed it", "which masks were taken off the last total"]);
 }
 
 /// A run that will write over the result of another plan says so before it begins.
@@ -312,9 +290,8 @@ fn a_result_of_another_plan_is_not_replaced_in_silence() {
         server.until("the port", Duration::from_secs(60), |log| log.contains("waiting for"));
         server.kill().stderr
     };
-    let told = heard(&folder.path("out"));
-    assert!(told.contains("result.json is the result of another plan") && told.contains("with --out"), "{told}");
-    assert!(!heard(&folder.path("elsewhere")).contains("another plan"));
+    says(&heard(&folder.path("out")), &["result.json is the result of another plan", "with --out"]);
+    says(&heard(&folder.path("elsewhere")), &["!another plan"]);
 }
 
 /// `protocol/schemas` says what the program writes: no key that it does not know, and none missing.

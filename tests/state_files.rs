@@ -12,11 +12,10 @@ use std::{
     sync::Arc,
 };
 
-use veilsum_cluster::{Algorithm, OutOfBox, method::Seeding, privacy::Noise};
+use veilsum_cluster::{OutOfBox, method::Seeding, privacy::Noise};
 use veilsum_node::{
     door::{DEFAULT_NANO_RHO, Policy, Verdict, judge, ledger},
     loopback::toy_policy,
-    plan::{Column, PlanSpec},
 };
 use veilsum_proto::{
     identity::Identity,
@@ -26,7 +25,8 @@ use veilsum_proto::{
 };
 use veilsum_testkit::{
     cast::Cast,
-    program::Folder,
+    in_process::{fcm, unit_square},
+    program::{Folder, ending},
     seeds::Dice,
     wire::{Ask, parts},
 };
@@ -36,15 +36,12 @@ use super::metamorphic::{
     world::{Death, Rows, Seen, read, run_and_die},
 };
 
-/// Its file names, by how they end.
-#[derive(Clone, Copy, Debug)]
-enum File {
-    Ledger,
-    Head,
-    Journals,
-    Transcripts,
-    All,
-}
+/// Its files, by how their names end.
+const LEDGER: &str = "ledger.jsonl";
+const HEAD: &str = ".head";
+const JOURNALS: &str = ".journal";
+const TRANSCRIPTS: &str = ".transcript";
+const ALL: &str = "";
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Harm {
@@ -55,36 +52,21 @@ enum Harm {
 
 const HARMS: [Harm; 3] = [Harm::Removed, Harm::Cut, Harm::SetBack];
 
-impl File {
-    fn is(self, path: &Path) -> bool {
-        let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
-        match self {
-            File::Ledger => name == "ledger.jsonl",
-            File::Head => name.ends_with(".head"),
-            File::Journals => name.ends_with(".journal"),
-            File::Transcripts => name.ends_with(".transcript"),
-            File::All => !name.ends_with(".lock"),
-        }
-    }
-}
-
-/// The files of this kind beside and in the state folder.
-fn files(of: File, state: &Path) -> Vec<PathBuf> {
-    let within = fs::read_dir(state).into_iter().flatten().flatten().map(|entry| entry.path());
-    let found: Vec<PathBuf> = within.filter(|path| of.is(path)).collect();
-    found.into_iter().filter(|path| path.is_file()).collect()
+/// The files of this kind in the state folder.
+fn files(of: &str, state: &Path) -> impl Iterator<Item = PathBuf> {
+    ending(state, of).into_iter().filter(|path| path.is_file() && path.extension().is_none_or(|end| end != "lock"))
 }
 
 /// Their contents, by name.
 type Copies = BTreeMap<PathBuf, Vec<u8>>;
 
-fn copies(of: File, state: &Path) -> Copies {
-    files(of, state).into_iter().map(|path| (path.clone(), fs::read(path).expect("a file"))).collect()
+fn copies(of: &str, state: &Path) -> Copies {
+    files(of, state).map(|path| (path.clone(), fs::read(path).expect("a file"))).collect()
 }
 
 /// How many files were harmed.
-fn harm(of: File, how: Harm, state: &Path, older: &Copies) -> usize {
-    let there = files(of, state);
+fn harm(of: &str, how: Harm, state: &Path, older: &Copies) -> usize {
+    let there: Vec<PathBuf> = files(of, state).collect();
     for path in &there {
         let whole = fs::read(path).expect("a file");
         match (how, older.get(path)) {
@@ -118,9 +100,7 @@ impl Site {
 
     /// A plan that spends so much.
     fn plan(&self, rho: f64, seed: u64) -> Case {
-        let columns = ["x", "y"].map(|name| Column { name: name.into(), lower: 0.0, upper: 1.0 }).to_vec();
-        let fcm = Algorithm::Fcm { m: 2.0, epsilon: 0.0, max_rounds: 4 };
-        let mut work = PlanSpec::plain(columns, fcm, 2, Seeding::Uniform { seed });
+        let mut work = fcm(unit_square(), 2, 0.0, 4, Seeding::Uniform { seed });
         work.recipe.noise = Some(Noise { retries: 2, ..Noise::usual(rho, 100).from_anywhere() });
         work.out_of_box = OutOfBox::Clip;
         let cast = Cast::of(self.identities.clone(), &work, &["one", "two", "three"], |terms| terms.slots = 4);
@@ -138,13 +118,8 @@ impl Site {
         sites.map(row).collect()
     }
 
-    /// Runs a plan on what is there of the state.
-    fn run(&self, case: &Case, at: &[u32], between: &dyn Fn(usize)) -> Seen {
-        self.run_with(case, at, between, None)
-    }
-
-    /// The same, with these rows after the last death.
-    fn run_with(&self, case: &Case, at: &[u32], between: &dyn Fn(usize), then: Option<Rows>) -> Seen {
+    /// Runs a plan on what is there of the state; after the last death with other rows, if there are any.
+    fn run(&self, case: &Case, at: &[u32], between: &dyn Fn(usize), then: Option<Rows>) -> Seen {
         let death = Death { state: self.state(), at: at.to_vec(), between, then };
         run_and_die(case, &self.rows(case, 0..3), &death, 5)
     }
@@ -196,7 +171,7 @@ fn one_answer_a_slot(seen: &Seen, about: &str) {
     }
 }
 
-fn check(of: File) {
+fn check(of: &str) {
     let (mut harmed, mut went_on) = (0, 0);
     for how in HARMS {
         for at in [[1, 4], [2, 4], [2, 6]] {
@@ -210,20 +185,21 @@ fn check(of: File) {
 }
 
 /// The process dies twice; what was there at its first death is what is older at its second.
-fn in_a_run(of: File, how: Harm, at: [u32; 2]) -> (usize, usize) {
+fn in_a_run(of: &str, how: Harm, at: [u32; 2]) -> (usize, usize) {
     let about = format!("{of:?} {how:?} in a run, deaths at {at:?}");
     let site = Site::new(&about);
     let (plan, large) = (site.plan(0.4, 1), site.plan(0.9, 2));
     assert!(site.says_yes(&large), "{about}: with nothing in the ledger");
     let (older, harmed) = (std::cell::RefCell::default(), std::cell::Cell::new(0));
-    let seen = site.run(&plan, &at, &|death| match death {
+    let between = |death| match death {
         1 => *older.borrow_mut() = copies(of, &site.state()),
         _ => {
             assert!(!site.says_yes(&large), "{about}: the account is kept for the run");
             harmed.set(harm(of, how, &site.state(), &older.borrow()));
             assert!(!site.says_yes(&large), "{about}: a no became a yes");
         }
-    });
+    };
+    let seen = site.run(&plan, &at, &between, None);
     assert_eq!(seen.deaths.len(), 2, "{about}: it did not die twice");
     one_answer_a_slot(&seen, &about);
     let (all, after) = words(&seen);
@@ -239,17 +215,17 @@ fn in_a_run(of: File, how: Harm, at: [u32; 2]) -> (usize, usize) {
 }
 
 /// A whole run, and then the files.
-fn between_runs(of: File, how: Harm) -> usize {
+fn between_runs(of: &str, how: Harm) -> usize {
     let about = format!("{of:?} {how:?} between runs");
     let site = Site::new(&about);
     let (plan, large, again) = (site.plan(0.4, 1), site.plan(0.9, 2), site.plan(0.4, 1));
     let older = std::cell::RefCell::default();
-    site.run(&plan, &[2], &|_| *older.borrow_mut() = copies(of, &site.state()));
+    site.run(&plan, &[2], &|_| *older.borrow_mut() = copies(of, &site.state()), None);
     assert!(!site.says_yes(&large) && !site.says_yes(&again), "{about}: before");
     let harmed = harm(of, how, &site.state(), &older.borrow());
     for no in [&large, &again] {
         assert!(!site.says_yes(no), "{about}: a no became a yes");
-        let seen = site.run(no, &[], &|_| {});
+        let seen = site.run(no, &[], &|_| {}, None);
         assert!(words(&seen).0.is_empty(), "{about}: words left under a plan that was refused");
         assert!(seen.code.is_some_and(|code| code != 0), "{about}: {:?}", seen.code);
     }
@@ -258,23 +234,23 @@ fn between_runs(of: File, how: Harm) -> usize {
 
 #[test]
 fn the_ledger() {
-    check(File::Ledger);
+    check(LEDGER);
 }
 
 #[test]
 fn the_head_of_the_ledger() {
-    check(File::Head);
+    check(HEAD);
 }
 
 /// [LED-6]: what was given away, and in which block, stands in the ledger.
 #[test]
 fn the_journals() {
-    check(File::Journals);
+    check(JOURNALS);
 }
 
 #[test]
 fn what_was_said_and_how_far_the_run_is() {
-    check(File::Transcripts);
+    check(TRANSCRIPTS);
 }
 
 /// [JRN-2], [RND-6]: a machine that comes back as a snapshot of rounds before, in the midst of a run, masks nothing, whatever its rows are.
@@ -287,21 +263,21 @@ fn jrn_2_a_machine_from_a_backup_masks_nothing_twice() {
                 format!("deaths at {at:?}, other rows: {other_rows}, a ledger from before the run: {forgets_the_run}");
             let site = Site::new(&about);
             let plan = site.plan(0.4, 1);
-            let before = [File::Ledger, File::Head].map(|of| (of, copies(of, &site.state())));
+            let before = [LEDGER, HEAD].map(|of| (of, copies(of, &site.state())));
             let older = std::cell::RefCell::default();
             let between = |death| match death {
-                1 => *older.borrow_mut() = copies(File::All, &site.state()),
+                1 => *older.borrow_mut() = copies(ALL, &site.state()),
                 _ => {
-                    assert!(harm(File::All, Harm::SetBack, &site.state(), &older.borrow()) > 3, "{about}");
+                    assert!(harm(ALL, Harm::SetBack, &site.state(), &older.borrow()) > 3, "{about}");
                     if forgets_the_run {
                         for (of, before) in &before {
-                            harm(*of, Harm::SetBack, &site.state(), before);
+                            harm(of, Harm::SetBack, &site.state(), before);
                         }
                     }
                 }
             };
             let then = other_rows.then(|| site.rows(&plan, 7..8).remove(0));
-            let seen = site.run_with(&plan, &at, &between, then);
+            let seen = site.run(&plan, &at, &between, then);
             assert_eq!(seen.deaths.len(), 2, "{about}: it did not die twice");
             one_answer_a_slot(&seen, &about);
             assert_eq!(words(&seen).1, 0, "{about}: words left");

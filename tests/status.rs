@@ -3,7 +3,7 @@
 use std::{fs, os::unix::fs::PermissionsExt, process::Command, time::Duration};
 
 use serde_json::Value;
-use veilsum_testkit::program::{Parties, Running, binary, end_well, start, veilsum};
+use veilsum_testkit::program::{Parties, Running, binary, end_well, launch, start, veilsum};
 
 use crate::said::{self, Told, says};
 
@@ -11,19 +11,10 @@ const SIZES: [usize; 3] = [40, 55, 61];
 const PLAN: [&str; 4] = ["--set=init=uniform", "--set=epsilon=0", "--set=max_rounds=100", "--set=slots=64"];
 const LIMIT: Duration = Duration::from_secs(120);
 
-fn args(p: &Parties, name: &str) -> Vec<String> {
-    let [roster, plan, key] =
-        ["roster.toml".into(), "plan.toml".into(), format!("{name}.key")].map(|f| p.folder.path(&f));
-    let state = if name.starts_with("site") { format!("{name}.state") } else { format!("{name}.key.state") };
-    ["status", "--roster", &roster, "--plan", &plan, "--key", &key, "--state", &p.folder.path(&state)]
-        .map(str::to_owned)
-        .to_vec()
-}
+const OWN: &str = "roster plan key state";
 
 fn status(p: &Parties, name: &str) -> Value {
-    let mut args = args(p, name);
-    args.push("--json".into());
-    veilsum(&args).expect(0).json()
+    p.types(name, "status --json", OWN, &[]).expect(0).json()
 }
 
 /// As soon as it says what is looked for.
@@ -53,8 +44,9 @@ fn every_party_says_who_is_there_and_which_round_it_is() {
     assert_eq!((lead["role"].as_str(), lead["phase"].as_str()), (Some("coordinator"), Some("waiting")));
     assert_eq!((&lead["federation"], &lead["round"]), (&"test".into(), &Value::Null), "{lead:#}");
     assert!(peer(&lead, "counter")["since"].is_null() && peer(&lead, "site-2")["over"].is_null(), "{lead:#}");
-    let told = Command::new(binary()).args(args(&p, "lead")).env("COLUMNS", "20").output().expect("veilsum");
-    let text = String::from_utf8(told.stdout).expect("text");
+    let mut narrow = Command::new(binary());
+    narrow.arg("status").env("COLUMNS", "20");
+    let text = launch(narrow, &p.files("lead", OWN)).wait(LIMIT).expect(0).stdout;
     assert!(text.lines().all(|line| line.chars().count() <= 20), "{text}");
     says(&text, &["lead, coordinator\n", "of test\n", "waiting for ", "connected: 1 of 4\n"]);
     says(&text, &["  site-1 QUIC ", "missing:\n  counter\n"]);
@@ -85,7 +77,7 @@ fn every_party_says_who_is_there_and_which_round_it_is() {
     let last = status(&p, "lead");
     assert_eq!((&last["running"], &last["last"]["unfinished"]), (&false.into(), &true.into()), "{last:#}");
     assert!(last["last"]["totals"].as_u64() >= Some(2), "{last:#}");
-    let text = veilsum(&args(&p, "lead")).expect(0).stdout;
+    let text = p.types("lead", "status", OWN, &[]).expect(0).stdout;
     assert!(text.starts_with("not running\na run is unfinished, after ") && text.contains("totals; start"), "{text}");
     let lost = until(&p, "site-1", |found| peer(found, "lead")["over"].is_null());
     assert!(lost["trouble"]["what"].as_str().is_some_and(|what| what.starts_with("lost lead: ")), "{lost:#}");

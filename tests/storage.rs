@@ -3,21 +3,16 @@
 //!
 //! The long form, in one command: `VEILSUM_FULL=60 cargo test --test product storage:: -- --nocapture`; `VEILSUM_SEED` repeats it.
 
-use std::{
-    thread,
-    time::{Duration, Instant},
-};
+use std::{thread, time::Duration};
 
 use serde_json::Value;
 use veilsum_cluster::random::Stream;
-use veilsum_testkit::{
-    faults::{self, Failing},
-    program::{Running, has_a_result},
-};
+use veilsum_testkit::faults::{self, Failing};
 
 use crate::{
-    backups::{LONG, SHORT, copy_of},
+    backups::{LONG, SHORT},
     joining::{LIMIT, SITES},
+    said::until,
     service::{PLAN, Standing},
 };
 
@@ -29,38 +24,23 @@ fn long_form(usual: u64, what: &[u8; 24]) -> (u64, Stream) {
     (runs, Stream::new(seed, what))
 }
 
-/// The coordinator, the intermediary, or a site.
-fn of<'a>(all: &'a Standing, role: &str) -> &'a Running {
-    if role == "coordinator" {
-        return all.serves();
-    }
-    all.members.iter().find(|member| member.name == role).expect("a member").running()
-}
-
-/// It has ended well, at these sites.
-fn ends(all: &Standing, run: usize, sites: &[&str]) {
-    let end = Instant::now() + LIMIT;
-    while !has_a_result(&all.serves().heard(), run) {
-        if Instant::now() > end {
-            all.members.iter().for_each(|member| println!("{}:\n{}", member.name, member.running().heard()));
-            panic!("run {run} has no result: {}", all.serves().heard());
-        }
-        thread::sleep(Duration::from_millis(50));
-    }
-    assert_eq!(all.agrees(run, sites)["ended_early"], Value::Null);
+/// It has ended well, at all sites.
+fn ends(all: &Standing, run: usize) {
+    all.serves().until_result(run, LIMIT);
+    assert_eq!(all.agrees(run, &SITES)["ended_early"], Value::Null);
 }
 
 /// [PRO-3]: a plan that cannot be kept is handed out again, and the party neither ends nor answers to what it has not.
 #[test]
 fn a_plan_that_cannot_be_kept_is_handed_out_again() {
     let mut all = Standing::new(4000);
-    of(&all, "hospital-b").disk(true);
+    all.running("hospital-b").disk(true);
     all.hub(&[&PLAN[..], &LONG].concat()).expect(0);
     all.hub(&["plan", "propose", "--wait", "1"]);
-    of(&all, "hospital-b").until("why", LIMIT, |log| log.contains("plan.toml cannot be written"));
-    of(&all, "hospital-b").disk(false);
+    all.running("hospital-b").until("why", LIMIT, |log| log.contains("plan.toml cannot be written"));
+    all.running("hospital-b").disk(false);
     all.hub(&["plan", "propose", "--start"]).expect(0);
-    ends(&all, 1, &SITES);
+    ends(&all, 1);
 }
 
 /// Each role × each change of its disk × {full, broken, read-only}, in mid-run and between runs: the run ends with its result, at every
@@ -85,44 +65,21 @@ fn whatever_change_of_a_disk_fails_the_run_ends_with_its_result() {
         let folder = all.folder(role);
         let seed = format!("--seed={run}");
         all.hub(&[&PLAN[..], &SHORT, &[seed.as_str()]].concat()).expect(0);
-        let failing = if between {
-            let failing = Failing::new(&folder, fault, after);
-            all.hub(&["plan", "propose", "--wait", "1"]);
-            failing
-        } else {
+        if !between {
             all.hub(&["plan", "propose", "--start"]).expect(0);
-            Failing::new(&folder, fault, after)
-        };
+        }
+        let failing = Failing::new(&folder, fault, after);
+        if between {
+            all.hub(&["plan", "propose", "--wait", "1"]);
+        }
         failing.hits_within(Duration::from_secs(3));
         thread::sleep(lasts);
-        println!(
-            "run {run}: {role}, {fault:?} after {after} changes, between runs: {between}: {:?}",
-            failing.hit().first()
-        );
+        println!("run {run}: {role}, {fault:?} after {after} changes, between runs: {between}: {:?}", failing.hit());
         drop(failing);
         if between {
             // Whoever hung up comes back within seconds.
-            let end = Instant::now() + LIMIT;
-            while all.hub(&["plan", "propose", "--start"]).code != Some(0) {
-                assert!(Instant::now() < end, "{}", all.serves().heard());
-            }
+            until(LIMIT, "a run", || all.hub(&["plan", "propose", "--start"]).code == Some(0));
         }
-        ends(&all, run, &SITES);
+        ends(&all, run);
     }
-}
-
-/// A coordinator's folder from a backup, older than the last runs: the next run begins, whatever number it has, and nobody is started anew.
-#[test]
-fn a_coordinator_from_a_backup_begins_the_next_run() {
-    let mut all = Standing::new(4000);
-    all.runs(1);
-    let backup = copy_of(&all.folder("coordinator"));
-    all.runs(2);
-    all.runs(3);
-    all.comes_back("coordinator", &backup);
-    all.until("hospital-a stands by");
-    all.until("counter stands by");
-    all.until("has taken part in run 3, which this folder does not know");
-    all.runs(4);
-    all.runs(5);
 }

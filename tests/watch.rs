@@ -1,11 +1,11 @@
 //! What shows how a run goes, beside real parties: the file of events against its schema, metrics; and what a full disk does.
 
-use std::{fs, path::PathBuf, time::Duration};
+use std::{fs, os::unix::fs::PermissionsExt, path::PathBuf, time::Duration};
 
 use serde_json::Value;
 use veilsum_testkit::program::{Ended, ONE_RUN, Parties, Running, end_well, start, veilsum};
 
-use crate::said::{Told, says, until};
+use crate::said::{says, until};
 use crate::schemas;
 use crate::source::read;
 
@@ -71,16 +71,17 @@ fn events(file: &str) -> Vec<Value> {
     text.lines().map(read).collect()
 }
 
+/// Of one whose disk is full it is said once, and costs no run.
 #[test]
 fn every_party_shows_its_run() {
     let p = Parties::new(&SIZES, &PLAN);
-    let file = |name: &str| p.folder.path(&format!("{name}.jsonl"));
-    let [lead, counter, site] = ["lead", "counter", "site-1"].map(file);
+    let [lead, counter, site] = ["lead", "counter", "site-1"].map(|name| p.folder.write(&format!("{name}.jsonl"), ""));
+    fs::set_permissions(&lead, fs::Permissions::from_mode(0o644)).expect("a mode");
     let metrics = || veilsum(&["status", "--metrics", "--state", &p.folder.path("lead.key.state")]).expect(0).stdout;
     assert!(metrics().ends_with("veilsum_running 0\n"), "{}", metrics());
     let mut running = vec![start(&p.server(&["--events", &lead])), start(&p.client(1, &["--events", &site]))];
     running.push(start(&p.intermediary(&["--events", &counter])));
-    running.extend([start(&p.client(2, &[])), start(&p.client(3, &[]))]);
+    running.extend([start(&p.client(2, &["--events", "/dev/full"])), start(&p.client(3, &[]))]);
     let mut text = String::new();
     until(LIMIT, "metrics of a run", || {
         text = metrics();
@@ -88,6 +89,8 @@ fn every_party_shows_its_run() {
     });
     assert!(text.contains("veilsum_connected{other=\"site-2\",over=\"QUIC\"} 1\n"), "{text}");
     let ended: Vec<Ended> = running.into_iter().map(|party| party.wait(LIMIT).expect(0)).collect();
+    assert_eq!(fs::metadata(&lead).expect("a file").permissions().mode() & 0o777, 0o600);
+    assert_eq!(ended[3].stderr.matches("events cannot be written").count(), 1, "{}", ended[3].stderr);
     // Who is not at a terminal says at the end, on a few lines, how the run was.
     assert!(ended[0].text().contains("3 sites answered, centres moved by"), "{}", ended[0].text());
     let told = &ended[1].stderr;
@@ -107,26 +110,6 @@ fn every_party_shows_its_run() {
     assert_eq!(of(&site, "judged")["curve"], of(&lead, "judged")["curve"], "a site recomputes the same");
     // Who counts rows learns nothing of the centres.
     assert_eq!((count(&counter, "moved"), count(&counter, "judged"), count(&counter, "round")), (0, 0, 1));
-}
-
-#[cfg(target_os = "linux")]
-#[test]
-fn a_full_disk_is_said_once_and_costs_no_run() {
-    use std::os::unix::fs::PermissionsExt;
-    let p = Parties::new(&SIZES, &["--set=epsilon=0.005", "--set=max_rounds=12"]);
-    let kept = p.folder.path("kept.jsonl");
-    fs::write(&kept, "").expect("a file");
-    fs::set_permissions(&kept, fs::Permissions::from_mode(0o644)).expect("a mode");
-    let mut running: Vec<Running> = (2..=3).map(|i| start(&p.client(i, &[]))).collect();
-    running.push(start(&p.client(1, &["--events", &kept])));
-    running.push(start(&p.intermediary(&[])));
-    let lead = start(&p.server(&["--events", "/dev/full"])).wait(LIMIT).expect(0);
-    assert_eq!(lead.stderr.matches("events cannot be written").count(), 1, "{}", lead.stderr);
-    end_well(running);
-    assert_eq!(fs::metadata(&kept).expect("a file").permissions().mode() & 0o777, 0o600);
-    assert!(!events(&kept).is_empty());
-    // A place that cannot be written is said before anything is sent.
-    veilsum(&p.server(&["--events", "/nowhere/events.jsonl"])).expect(3).says(&["--events", "next: "]);
 }
 
 /// On a terminal of 20 columns no line of the display is broken, and what others print is not cleared.

@@ -49,6 +49,12 @@ fn identities(seed: u64, sites: usize) -> Vec<Arc<Identity>> {
     (0..sites + 2).map(of).collect()
 }
 
+/// What the core asks the door, over all sites.
+fn asked(context: Hash, slot: u16, sites: usize, (words, query): (usize, Vec<u8>)) -> Asked {
+    let cohort = (0..sites as u16).collect();
+    Asked { context, run: Hash([1; 32]), slot: (0, slot), cohort, words, query, rounds: 1, sites }
+}
+
 impl Walk {
     /// Some plan that these parties can agree on; with noise it spends so much.
     fn new(dice: &mut Dice, ids: &[Arc<Identity>], noisy: Option<u64>) -> Walk {
@@ -140,16 +146,7 @@ impl Walk {
         let sites: Vec<u16> = (0..federation.roster.sites.len() as u16).collect();
         (self.asked, self.slot) = (self.asked + 1, self.slot + 1);
         let context = hash("round", &[&self.plan().0, &self.slot.to_le_bytes()]);
-        let asked = Asked {
-            context,
-            run: Hash([1; 32]),
-            slot: (0, self.slot),
-            cohort: sites.clone(),
-            words: layout.words(),
-            query: question.to_bytes(),
-            rounds: 1,
-            sites: sites.len(),
-        };
+        let asked = asked(context, self.slot, sites.len(), (layout.words(), question.to_bytes()));
         let talk = Talk { plan: self.plan(), session: self.cast.party(2).session(role), run: asked.run };
         let place = Place { deck: 0, slot: self.slot, cohort: cohort_digest(&federation.roster, &sites) };
         let offer = federation.offer(question, layout);
@@ -167,16 +164,7 @@ fn earlier(dice: &mut Dice, ledger: &mut Ledger, cap: u64, facts: &PlanFacts) {
         let rho = dice.below(cap / 8 + 1);
         let gives = Gives::Noisy { nano_rho: rho, unit: Unit::Row, max_rows: 1 << 20 };
         let plan = PlanFacts { plan: talk.plan, gives, ..facts.clone() };
-        let asked = Asked {
-            context: Hash([i; 32]),
-            run: talk.run,
-            slot: (0, 0),
-            cohort: (0..facts.sites as u16).collect(),
-            words: 3,
-            query: vec![i],
-            rounds: 1,
-            sites: facts.sites,
-        };
+        let asked = asked(Hash([i; 32]), 0, facts.sites, (3, vec![i]));
         let offer = Offer { kind: "fuzzy_sums", cost: Cost { scalars: 3, nano_rho: Some(rho) }, drawn: None };
         let any = Policy { max_rows: 0, ..Policy::default() };
         let granted = ledger.consent(&plan, &any, &asked, (&talk, place), offer).expect("a ledger in memory");
@@ -188,7 +176,6 @@ fn earlier(dice: &mut Dice, ledger: &mut Ledger, cap: u64, facts: &PlanFacts) {
 /// What came of some federations.
 #[derive(Default, Debug)]
 struct Tally {
-    proposed: usize,
     yes: usize,
     noisy: usize,
     questions: u32,
@@ -228,7 +215,6 @@ fn federations(seed: u64, tally: &mut Tally) {
         }
     }
     // All are proposed at once, and each is told yes or no; of those that begin some find the account taken.
-    tally.proposed += walks.len();
     let of_account =
         |walk: &Walk, ledger: &Ledger| judge(&walk.cast.federation.facts(), &policy, ledger.account(), None);
     walks.retain(|walk| matches!(of_account(walk, &ledger), Verdict::Yes(_)));

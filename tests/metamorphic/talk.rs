@@ -5,7 +5,7 @@ use std::{collections::VecDeque, sync::Arc};
 use chacha20::ChaCha20Rng;
 use veilsum_node::carrier::{LinkReceiver, LinkSender};
 use veilsum_proto::{
-    aggregator::{Aggregator, AggregatorConfig, Millis, Timing},
+    aggregator::{self, Aggregator, AggregatorConfig, Millis, Timing},
     identity::Identity,
     policy::{Asked, Floor},
     roster::PartyId,
@@ -65,5 +65,10 @@ impl Talk {
         let (link, asked, twins, inbox) = (None, None, VecDeque::new(), Vec::new());
         let answered = vec![None; roster.sites.len()];
         Talk { identity, session, hub, sites, link, asked, twins, answered, inbox, now: 0 }
+    }
+
+    /// The aggregator is told something now.
+    pub(super) fn hears(&mut self, input: aggregator::Input<'_>) {
+        self.hub.handle(input, Millis(self.now));
     }
 }

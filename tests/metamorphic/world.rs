@@ -223,9 +223,8 @@ impl Play<'_> {
                         sent.push((ROLES[which], frame));
                     }
                     _ => {
-                        let talk = &mut self.talks[which];
-                        talk.link = None;
-                        talk.hub.handle(aggregator::Input::Detached(0), Millis(talk.now));
+                        self.talks[which].link = None;
+                        self.talks[which].hears(aggregator::Input::Detached(0));
                     }
                 }
             }
@@ -237,11 +236,11 @@ impl Play<'_> {
     fn is_from_the_real_site(&mut self, which: usize, frame: &[u8]) {
         let kind = kind_of(frame).expect("a whole frame");
         self.answered += u32::from(which == COORDINATOR && kind == Kind::MaskedInput);
-        if self.death.is_some() && !matches!(kind, Kind::CentreDistances | Kind::Countersigned) {
-            return self.talks[which].inbox.push((0, frame.to_vec()));
-        }
         if matches!(kind, Kind::CentreDistances | Kind::Countersigned) {
             return;
+        }
+        if self.death.is_some() {
+            return self.talks[which].inbox.push((0, frame.to_vec()));
         }
         let asked = matches!(kind, Kind::MaskedInput | Kind::Refusal).then(|| self.talks[which].asked.take()).flatten();
         if let Some(asked) = asked {
@@ -283,11 +282,10 @@ impl Play<'_> {
         if i == 0 {
             self.seen.answers.push(values.clone());
         }
-        let number = self.seen.answers.len();
         if i == 1
-            && let Some((ours, theirs)) = number.checked_sub(1).and_then(|last| {
-                Some((self.seen.answers.get(last)?, self.like?.answers.get(last)?)).filter(|(a, b)| a.len() == b.len())
-            })
+            && let Some(ours) = self.seen.answers.last()
+            && let Some(theirs) = self.like.and_then(|like| like.answers.get(self.seen.answers.len() - 1))
+            && ours.len() == theirs.len()
             && ours.len() == values.len()
         {
             let owed = theirs.iter().zip(ours).map(|(theirs, ours)| theirs.wrapping_sub(*ours));
@@ -342,13 +340,13 @@ impl Play<'_> {
         tokio::time::sleep(SHORT).await;
         for talk in &mut self.talks {
             talk.link = None;
-            talk.hub.handle(aggregator::Input::Detached(0), Millis(talk.now));
+            talk.hears(aggregator::Input::Detached(0));
         }
         self.seen.deaths.push(self.seen.steps.len());
         (death.between)(self.seen.deaths.len());
         self.begin().await;
         for talk in &mut self.talks {
-            talk.hub.handle(aggregator::Input::Attached(0), Millis(talk.now));
+            talk.hears(aggregator::Input::Attached(0));
         }
         if let Some(site) = &self.site
             && site.is_finished()
@@ -410,7 +408,7 @@ impl Play<'_> {
             }
             for talk in &mut self.talks {
                 for (from, frame) in std::mem::take(&mut talk.inbox) {
-                    talk.hub.handle(aggregator::Input::Messages(&[(from, &frame)]), Millis(talk.now));
+                    talk.hears(aggregator::Input::Messages(&[(from, &frame)]));
                 }
             }
             if found.is_some() {
@@ -424,14 +422,13 @@ impl Play<'_> {
             let talk = &mut self.talks[which];
             let Millis(at) = talk.hub.next_wake()?;
             talk.now = talk.now.max(at) + 1;
-            talk.hub.handle(aggregator::Input::Tick, Millis(talk.now));
+            talk.hears(aggregator::Input::Tick);
         }
         None
     }
 
     async fn ask(&mut self, which: usize, query: Vec<u8>, words: usize) -> Option<(Vec<u64>, Vec<u16>)> {
-        let talk = &mut self.talks[which];
-        talk.hub.handle(aggregator::Input::Ask { query, words }, Millis(talk.now));
+        self.talks[which].hears(aggregator::Input::Ask { query, words });
         match self.until(which, SHORT, |e| matches!(e, aggregator::Event::Total { .. })).await? {
             aggregator::Event::Total { values, cohort, .. } => Some((values, cohort)),
             _ => None,
@@ -449,7 +446,7 @@ impl Play<'_> {
         let federation = self.case.cast.federation.clone();
         let (form, domain) = (federation.form().ok()?, federation.work.domain().ok()?);
         for talk in &mut self.talks {
-            (0..talk.sites.len() as u16).for_each(|i| talk.hub.handle(aggregator::Input::Attached(i), Millis(0)));
+            (0..talk.sites.len() as u16).for_each(|i| talk.hears(aggregator::Input::Attached(i)));
         }
         let ready = |e: &aggregator::Event| matches!(e, aggregator::Event::DeckReady { .. });
         self.until(COORDINATOR, SHORT, ready).await?;
@@ -459,9 +456,8 @@ impl Play<'_> {
         if trick.is_some_and(|(_, trick)| trick == Trick::TooSoon)
             && let Turn::Ask(question, layout) = conversation.turn()
         {
-            let talk = &mut self.talks[COORDINATOR];
             let input = aggregator::Input::Ask { query: question.to_bytes(), words: layout.words() };
-            talk.hub.handle(input, Millis(talk.now));
+            self.talks[COORDINATOR].hears(input);
             self.until(COORDINATOR, LONG, |e| matches!(e, aggregator::Event::Total { .. })).await;
             return None;
         }
@@ -498,8 +494,7 @@ impl Play<'_> {
 
     /// No question follows: the last total is opened.
     async fn close(&mut self) {
-        let talk = &mut self.talks[COORDINATOR];
-        talk.hub.handle(aggregator::Input::Close, Millis(talk.now));
+        self.talks[COORDINATOR].hears(aggregator::Input::Close);
         self.until(COORDINATOR, SHORT, |_| false).await;
     }
 

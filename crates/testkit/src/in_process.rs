@@ -3,7 +3,7 @@
 use std::sync::Mutex;
 
 use veilsum_cluster::{
-    Algorithm, Domain, Outcome, Prepared, Recipe, Rows, Step, Totals, method::Seeding, pooled, random::Stream,
+    Algorithm, Centres, Domain, Outcome, Prepared, Recipe, Rows, Step, Totals, method::Seeding, pooled, random::Stream,
     sampling::Sampling,
 };
 use veilsum_node::{
@@ -14,28 +14,13 @@ use veilsum_node::{
     plan::{Column, Judge, PlanSpec},
     question::{self, Question, SumBounds},
     role::progress::Progress,
-    split,
 };
 
 use crate::{
-    data::DataSet,
+    federation::{Kit, World},
     memory::{Memory, Point},
     prelude::*,
 };
-
-/// The columns of a data set with the pooled min-max box of the papers' tables.
-pub fn columns_of(data: &DataSet) -> Vec<Column> {
-    let domain = data.boxed();
-    let bounds = domain.lower().iter().zip(domain.upper());
-    data.names.iter().zip(bounds).map(|(n, (l, u))| Column { name: n.clone(), lower: *l, upper: *u }).collect()
-}
-
-/// The rows dealt at random over `n` sites.
-pub fn dealt(data: &DataSet, n: usize, seed: u64) -> Vec<(String, Rows)> {
-    let part = |members: &[usize]| members.iter().flat_map(|i| data.rows.row(*i).to_vec()).collect();
-    let parts = split::iid(data.rows.len(), n, seed).into_iter();
-    parts.map(|(name, m)| (name, Rows::new(part(&m), data.rows.columns()).expect("rows"))).collect()
-}
 
 /// Made-up sites of the given sizes in the unit square, the same for the same seed: rows around three corners for
 /// `spread` 0.2, no structure for 1.
@@ -58,6 +43,11 @@ pub fn unit_square() -> Vec<Column> {
 pub fn max_difference(a: &[Vec<f64>], b: &[Vec<f64>]) -> f64 {
     assert_eq!((a.len(), a[0].len()), (b.len(), b[0].len()));
     a.iter().flatten().zip(b.iter().flatten()).map(|(x, y)| (x - y).abs()).fold(0.0, f64::max)
+}
+
+/// The same of centres in the unit box and those of an outcome.
+pub fn apart(found: &[Vec<f64>], centres: &Centres) -> f64 {
+    max_difference(found, &centres.rows().map(<[f64]>::to_vec).collect::<Vec<_>>())
 }
 
 pub fn fcm(columns: Vec<Column>, k: u32, epsilon: f64, max_rounds: u32, seeding: Seeding) -> PlanSpec {

@@ -65,6 +65,17 @@ impl Drop for Folder {
     }
 }
 
+/// The files in a folder whose names end so, in order.
+///
+/// # Panics
+/// Where there is no such folder.
+pub fn ending(folder: impl AsRef<Path>, end: &str) -> Vec<PathBuf> {
+    let files = std::fs::read_dir(folder).expect("a folder").map(|file| file.expect("a file").path());
+    let mut found: Vec<PathBuf> = files.filter(|path| path.to_string_lossy().ends_with(end)).collect();
+    found.sort();
+    found
+}
+
 /// A port that is free now for UDP and TCP, below the range from which the system serves those who ask for any.
 pub fn free_port() -> u16 {
     static NEXT: AtomicU16 = AtomicU16::new(0);
@@ -475,6 +486,26 @@ impl Parties {
 
     pub fn intermediary(&self, more: &[&str]) -> Vec<String> {
         self.role("counter", &[], more)
+    }
+
+    /// Options with the files of this party: of `roster plan key state data policy` those that are named.
+    pub fn files(&self, party: &str, which: &str) -> Vec<String> {
+        let file = |option: &str| match option {
+            "roster" | "plan" => format!("{option}.toml"),
+            "policy" => "toy.toml".to_owned(),
+            "data" => format!("{party}.csv"),
+            "state" if !party.starts_with("site-") => format!("{party}.key.state"),
+            _ => format!("{party}.{option}"),
+        };
+        which.split(' ').flat_map(|option| [format!("--{option}"), self.path(&file(option))]).collect()
+    }
+
+    /// Runs a command of this party with those of its files, unless `more` names others.
+    pub fn types(&self, party: &str, command: &str, files: &str, more: &[&str]) -> Ended {
+        let files = self.files(party, files);
+        let own = files.chunks(2).filter(|of| !more.contains(&of[0].as_str())).flatten();
+        let words = command.split(' ').chain(own.map(String::as_str)).chain(more.iter().copied());
+        veilsum(&words.collect::<Vec<_>>())
     }
 
     /// Site `i`, from 1.
