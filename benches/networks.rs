@@ -71,10 +71,8 @@ mod linux {
                         line += " | |";
                         continue;
                     }
-                    let round_trip = Duration::from_millis(*trip);
-                    let path = Path { round_trip, loss: f64::from(*loss) / 100.0, way };
-                    let (paces, echoes): (Vec<_>, Vec<_>) =
-                        (0..runs).map(|run| pace(&path, rounds, run as u64)).unzip();
+                    let paces = (0..runs).map(|run| pace((*trip, *loss, way), rounds, run as u64));
+                    let (paces, echoes): (Vec<_>, Vec<_>) = paces.unzip();
                     let (spread, echoed) = (Spread::of(paces), Spread::of(echoes));
                     let floor = f64::from(TRIPS) * echoed.median;
                     line += &format!(" {spread:.2} | ");
@@ -111,23 +109,14 @@ mod linux {
         Spread::of((0..50).map(|_| 1e3 * seconds(&mut sync)))
     }
 
-    /// What lies between the parties.
-    struct Path<'a> {
-        round_trip: Duration,
-        /// The part of packets that is lost, from 0 to 1.
-        loss: f64,
-        way: &'a str,
-    }
-
-    /// Rounds a second of one run, and milliseconds of a round trip to the farthest site.
-    fn pace(path: &Path<'_>, rounds: usize, run: u64) -> (f64, f64) {
+    /// Rounds a second of one run over such a path, and milliseconds of a round trip to the farthest site.
+    fn pace((trip, loss, way): (u64, u32, &str), rounds: usize, run: u64) -> (f64, f64) {
         let network = Network::new(&NAMES, Family::V4, run).expect("as before");
-        let access = |loss| Access::half_of(path.round_trip / 2, Duration::ZERO, loss);
+        let access = |loss| Access::half_of(Duration::from_millis(trip) / 2, Duration::ZERO, loss);
         network.set_all(&access(0.0));
         let echoes = network.round_trips("site-1", "lead", ECHOES);
         let trip = 1e3 * Spread::of(echoes.iter().map(Duration::as_secs_f64)).median;
-        network.set_all(&access(path.loss));
-        let way = path.way;
+        network.set_all(&access(f64::from(loss) / 100.0));
         let hosts = ["lead", "counter"].map(|who| network.address(who).to_string());
         let most = format!("--set=max_rounds={}", BEFORE + rounds + 2);
         let plan = ["--set=init=uniform", "--set=epsilon=0", "--set=slots=64", "--seed=9", &most];

@@ -69,7 +69,7 @@ fn a_name_that_nobody_knows_is_looked_up_until_the_time_is_over() {
     assert!(error_of(&told.stderr).contains("lead.invalid:7000"), "{}", told.stderr);
 }
 
-/// Where a result cannot be written, that is said before a port is opened or anybody is dialled.
+/// Where a result cannot be written, that is said before a port is opened or anybody is dialled; and so is a port that is taken.
 #[test]
 fn a_place_where_no_result_can_be_written_is_said_before_the_run() {
     let p = Parties::new(&SIZES, &PLAN);
@@ -77,6 +77,9 @@ fn a_place_where_no_result_can_be_written_is_said_before_the_run() {
     for args in [p.server(&["--out", &below]), p.client(1, &["--out", &below])] {
         veilsum(&args).expect(3).says(&["nothing has been sent yet", "!waiting"]);
     }
+    let socket = std::net::UdpSocket::bind("127.0.0.1:0").expect("a port");
+    let taken = socket.local_addr().expect("an address").to_string();
+    veilsum(&p.server(&["--listen", &taken])).expect(4).says(&[&taken, "free port"]);
     veilsum(&p.server(&["--events", "/nowhere/events.jsonl"])).expect(3).says(&["--events"]);
     let shown = p.types("site-1", "ledger show", "key state", &[]);
     assert!(!shown.stdout.contains("public_keys"), "nothing was begun: {}", shown.stdout);

@@ -110,13 +110,13 @@ fn files_of_another_form_are_refused_and_stay_as_they_are() {
     let of = |name: &str| PathBuf::from(p.folder.path(name));
     let state = of("site-1.state");
     let all = || -> BTreeMap<PathBuf, Vec<u8>> {
-        let files = |folder: &Path| fs::read_dir(folder).into_iter().flatten().flatten().map(|file| file.path());
-        let files: Vec<PathBuf> = files(&p.folder.0).chain(files(&state)).filter(|path| path.is_file()).collect();
+        let files = [&p.folder.0, &state].into_iter().flat_map(|folder| ending(folder, ""));
         // A lock says nothing, and `pinned.toml` begins with the first start.
-        let kept = files
-            .into_iter()
-            .filter(|path| !path.ends_with("pinned.toml") && path.extension().is_none_or(|end| end != "lock"));
-        kept.map(|path| (path.clone(), fs::read(path).expect("a file"))).collect()
+        let begun = |path: &PathBuf| path.ends_with("pinned.toml") || path.extension().is_some_and(|end| end == "lock");
+        files
+            .filter(|path| path.is_file() && !begun(path))
+            .map(|path| (path.clone(), fs::read(path).expect("a file")))
+            .collect()
     };
     let args = p.client(1, &["--join-timeout", "1"]);
     let text = |name: &str| fs::read_to_string(of(name)).expect("a text");

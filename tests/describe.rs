@@ -56,14 +56,20 @@ fn masked_is_pooled_to_the_step() {
 fn a_description_has_the_means_deviations_histograms_and_counts_of_pooled_rows() {
     let out = Folder::fresh();
     let (text, values) = table(400);
-    let data = out.write("rows.csv", &text);
+    // Every value that is missing is counted, in rows that are left out too.
+    let data = out.write("rows.csv", &(text + ",1500,yes\n,-99,\n40,1500,\n,1500,no\n"));
     let options = ["--data", &data, "--sites", "5", "--method", "describe"];
     let columns = ["--column", "age", "income", "smoker=yes,no,former"];
-    let ended = demo(&out, "out", &[&options[..], &columns].concat()).expect(0);
+    let rows = ["missing=leave-out", "columns.age=age", "missing_marks=-99"].map(|says| ["--rows", says]);
+    let ended = demo(&out, "out", &[&options[..], &columns, rows.as_flattened()].concat()).expect(0);
     says(&ended.stdout, &["deviation", "rows by bin", "rows in all: 400", "missing: ", "!  cluster "]);
+    let page = std::fs::read_to_string(out.path("out/report.html")).expect("a page");
+    says(&(ended.stdout + &page), &["smoker, missing 2"]);
     let result = out.json("out/result.json");
     let found = &result["description"];
     assert_eq!(found["rows"].as_u64(), Some(400));
+    let missing = [&found["numbers"][0], &found["numbers"][1], &found["categories"][0]].map(|of| &of["missing"]);
+    assert_eq!(missing, [3, 1, 2]);
     for column in 0..2 {
         let mean = values.iter().map(|row| row[column]).sum::<f64>() / 400.0;
         let deviation = (values.iter().map(|row| (row[column] - mean).powi(2)).sum::<f64>() / 400.0).sqrt();

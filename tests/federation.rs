@@ -2,7 +2,7 @@
 //! sites goes on with those that are left, or it ends where too few are left, and nothing was opened.
 
 use veilsum_cluster::{Algorithm, method::Seeding};
-use veilsum_node::{error::Code, loopback::LoopbackRun, plan::PlanSpec, role::server::RunResult};
+use veilsum_node::{error::Code, plan::PlanSpec};
 use veilsum_proto::{
     message::{Kind, kind_of},
     plan::{Sites, Terms},
@@ -48,27 +48,6 @@ fn name(site: usize) -> String {
     format!("site-{}", site + 1)
 }
 
-/// Runs masked and compares with plain sums over the same sites.
-fn against_plain_sums() -> (LoopbackRun, RunResult) {
-    let (work, sites) = (work(), made_up(&SIZES, 0.2, 5));
-    let plain = replay(&work, &prepared(&work, &sites), |_| (0..SIZES.len()).collect());
-    let (run, sizes) = federate_under(sites, &work, &[], |_| {});
-    let result = run.result.as_ref().expect("a result").clone();
-    assert_eq!(sizes, [SIZES.len(); ROUNDS as usize + 1]);
-    let off = apart(&result.centres_box, &plain.centres);
-    assert!(off <= 1e-9, "off by {off:e}");
-    assert_eq!((result.rounds, plain.rounds), (ROUNDS, ROUNDS));
-    assert_eq!(result.clusters.sizes, plain.clusters.sizes);
-    for (a, b) in result.clusters.mass.iter().flatten().zip(plain.clusters.mass.iter().flatten()) {
-        assert!((a / b - 1.0).abs() <= 1e-9, "mass {a} and {b}");
-    }
-    for (a, b) in result.history.iter().zip(&plain.history) {
-        assert!((a.shift - b.shift).abs() <= 1e-9, "round {}", a.round);
-    }
-    assert_eq!(result.n_total, Some(SIZES.iter().sum::<usize>() as u64));
-    (run, result)
-}
-
 /// Runs over any sites, with noise, while these vanish: who is in which total, and what everybody is told.
 fn over_any(drops: &[Lost]) {
     let mut work = crate::noise::work(19.0);
@@ -109,9 +88,21 @@ fn over_any(drops: &[Lost]) {
     }
 }
 
+/// The same as plain sums over the same sites give.
 #[test]
 fn nobody_is_missing_and_a_round_costs_two_messages() {
-    let (run, result) = against_plain_sums();
+    let (work, sites) = (work(), made_up(&SIZES, 0.2, 5));
+    let plain = replay(&work, &prepared(&work, &sites), |_| (0..SIZES.len()).collect());
+    let (run, sizes) = federate_under(sites, &work, &[], |_| {});
+    let result = run.result.as_ref().expect("a result");
+    assert_eq!((sizes, result.rounds), (vec![SIZES.len(); ROUNDS as usize + 1], ROUNDS));
+    let off = apart(&result.centres_box, &plain.centres);
+    assert!(off <= 1e-9, "off by {off:e}");
+    assert_eq!(result.clusters.sizes, plain.clusters.sizes);
+    for (a, b) in result.clusters.mass.iter().flatten().zip(plain.clusters.mass.iter().flatten()) {
+        assert!((a / b - 1.0).abs() <= 1e-9, "mass {a} and {b}");
+    }
+    assert_eq!(result.n_total, Some(SIZES.iter().sum::<usize>() as u64));
     let questions = u64::from(ROUNDS) + 1;
     for site in 0..SIZES.len() {
         let sent = &result.traffic.0[&name(site)];

@@ -126,16 +126,23 @@ fn run<T>(future: impl Future<Output = T>) -> T {
     found
 }
 
-/// Waits for keys.
-async fn ready(hub: &mut AggregatorHost) {
+/// Waits for such an event; nothing where the run fails before.
+async fn until<T>(hub: &mut AggregatorHost, wanted: impl Fn(aggregator::Event) -> Option<T>) -> Option<T> {
     loop {
-        match hub.next(Some(Instant::now() + Duration::from_secs(30))).await {
-            HostEvent::Aggregator(aggregator::Event::DeckReady { .. }) => return,
-            HostEvent::Aggregator(aggregator::Event::Failed(e)) => panic!("{e}"),
-            HostEvent::Deadline => panic!("nobody came"),
-            _ => {}
+        let found = match hub.next(Some(Instant::now() + Duration::from_secs(30))).await {
+            HostEvent::Aggregator(aggregator::Event::Failed(_)) | HostEvent::Deadline => return None,
+            HostEvent::Aggregator(event) => wanted(event),
+            _ => None,
+        };
+        if found.is_some() {
+            return found;
         }
     }
+}
+
+/// Waits for keys.
+async fn ready(hub: &mut AggregatorHost) {
+    until(hub, |event| matches!(event, aggregator::Event::DeckReady { .. }).then_some(())).await.expect("keys");
 }
 
 /// Has the intermediary count the rows of these sites, and waits for its word.
@@ -160,13 +167,7 @@ async fn says_counted(hub: &mut AggregatorHost, link: &mut Line) -> CountReady {
 /// The total, where the sites open one.
 async fn total(hub: &mut AggregatorHost, question: &Question, words: usize) -> Option<Vec<u64>> {
     hub.ask(question.to_bytes(), words);
-    loop {
-        match hub.next(Some(Instant::now() + Duration::from_secs(30))).await {
-            HostEvent::Aggregator(aggregator::Event::Total { values, .. }) => return Some(values),
-            HostEvent::Aggregator(aggregator::Event::Failed(_)) | HostEvent::Deadline => return None,
-            _ => {}
-        }
-    }
+    until(hub, |event| if let aggregator::Event::Total { values, .. } = event { Some(values) } else { None }).await
 }
 
 async fn answered(hub: &mut AggregatorHost, question: &Question, words: usize) -> bool {

@@ -12,12 +12,12 @@ use std::{
 use serde_json::Value;
 use veilsum_testkit::{
     network::{Access, Family, Network},
-    program::{Ended, Folder, Parties, Running, end_well, launch, start},
+    program::{Ended, Folder, Parties, Running, launch},
 };
 
 use crate::{
     joining::{between, digits},
-    processes::answered,
+    processes::{answered, result_of},
     said::{Told, check},
 };
 
@@ -49,13 +49,7 @@ fn network(family: Family, long: bool) -> Option<Network> {
 
 /// The result of the plan where nothing happens, on one machine.
 fn calm() -> &'static Value {
-    static RESULT: LazyLock<Value> = LazyLock::new(|| {
-        let p = Parties::new(&SIZES, &PLAN);
-        let parties = [start(&p.server(&[])), start(&p.intermediary(&[]))];
-        let sites: Vec<Running> = (1..=SIZES.len()).map(|i| start(&p.client(i, &[]))).collect();
-        end_well(parties.into_iter().chain(sites));
-        p.folder.json("out/result.json")
-    });
+    static RESULT: LazyLock<Value> = LazyLock::new(|| result_of(&SIZES, &PLAN));
     &RESULT
 }
 

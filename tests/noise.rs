@@ -161,6 +161,23 @@ fn every_entry_has_independent_noise_of_its_whole_deviation() {
     }
 }
 
+/// [NOI-3], [NOI-6]: by its own noise alone, rounding to steps and what is asked again included, a site pays no more than the plan's
+/// price, and hardly less.
+#[test]
+fn a_run_costs_no_more_than_its_price() {
+    for (rho, unit, most) in
+        [(0.0003, Unit::Record, 3), (0.0244, Unit::Record, 5), (1.05, Unit::Person { rows: 256 }, 3)]
+    {
+        let mut work = work(rho);
+        work.recipe.clusters.max = most;
+        work.recipe.noise.as_mut().expect("noise").unit = unit;
+        work.check().unwrap();
+        let price = 2 * work.recipe.noise.expect("noise").nano_rho;
+        let spent = dp::spent(&work, &shared(&work)).unwrap().expect("a cost");
+        assert!(spent <= price && spent > price / 100 * 95, "rho {rho}: {spent} of {price}");
+    }
+}
+
 /// What the noise of so many sites leaves of a change of the answer, with this part of the planned deviation: (shift of the mean)² /
 /// (2 variance) along the change itself.
 fn measured_rho(layout: &question::Layout, change: &[i64], sites: usize, part: f64) -> f64 {

@@ -132,14 +132,17 @@ fn a_site_that_falls_comes_back_from_its_journal() {
     assert_eq!((&result["centres"], &result["mass"]), (&calm()["centres"], &calm()["mass"]));
 }
 
-/// The result of the long plan where nobody falls.
+/// The result of a plan where nobody falls.
+pub(crate) fn result_of(sizes: &[usize], plan: &[&str]) -> serde_json::Value {
+    let p = Parties::new(sizes, plan);
+    let (server, intermediary, clients) = start_all(&p, &QUICK, 1..=sizes.len());
+    end_well([server, intermediary].into_iter().chain(clients));
+    p.folder.json("out/result.json")
+}
+
+/// That of the long one.
 pub(crate) fn calm() -> &'static serde_json::Value {
-    static RESULT: LazyLock<serde_json::Value> = LazyLock::new(|| {
-        let p = Parties::new(&SIZES, &LONG);
-        let (server, intermediary, clients) = start_all(&p, &QUICK, 1..=5);
-        end_well([server, intermediary].into_iter().chain(clients));
-        p.folder.json("out/result.json")
-    });
+    static RESULT: LazyLock<serde_json::Value> = LazyLock::new(|| result_of(&SIZES, &LONG));
     &RESULT
 }
 
@@ -157,7 +160,7 @@ fn any_order_of_starting_and_who_does_not_belong() {
     p.plan("larger-roster.toml", "plan-of-larger-roster.toml", &["--set=epsilon=0.005"]);
     let path = |name: &str| p.folder.path(name);
     let mut clients: Vec<Running> = (1..=4).map(|i| start(&p.client(i, &[]))).collect();
-    let [lead, counter] = p.ports.map(|port| format!("127.0.0.1:{port}"));
+    let [lead, counter] = p.ports.map(|port| format!("at 127.0.0.1:{port}"));
     clients[0].until("whom", LIMIT, |log| {
         log.contains(&format!("waiting for lead {lead} (")) && log.contains(&format!("waiting for counter {counter} ("))
     });
@@ -224,29 +227,6 @@ fn of_two_processes_with_one_key_the_first_goes_on() {
     }
     let result = p.folder.json("out/result.json");
     assert_eq!((&result["centres"], &result["n_total_from"]), (&calm()["centres"], &"intermediary".into()));
-}
-
-/// Somebody else answers at the coordinator's address: nothing is sent to them.
-#[test]
-fn another_server_at_the_address() {
-    let (p, mut impostor) = (Parties::new(&SIZES, &[]), Parties::new(&SIZES, &[]));
-    impostor.ports = p.ports;
-    let listen = format!("127.0.0.1:{}", p.ports[0]);
-    let server = start(&impostor.server(&["--listen", &listen, "-vv"]));
-    server.until("line", LIMIT, |log| log.contains("waiting for"));
-    veilsum(&p.client(1, &["--join-timeout", "20"])).expect(5).says(&["another key than the roster says"]);
-    let told = server.kill();
-    assert!(!told.stderr.contains("connected"), "{}", told.stderr);
-    // Nobody at all.
-    veilsum(&p.client(1, &["--join-timeout", "1"])).expect(4).says(&["did not answer"]);
-}
-
-#[test]
-fn a_port_that_is_taken() {
-    let p = Parties::new(&SIZES, &[]);
-    let socket = std::net::UdpSocket::bind(("127.0.0.1", free_port())).expect("a port");
-    let taken = socket.local_addr().expect("an address").to_string();
-    veilsum(&p.server(&["--listen", &taken])).expect(4).says(&[&taken, "free port"]);
 }
 
 /// The rows are counted before the first question: a run does not end with its intermediary.

@@ -88,36 +88,6 @@ fn noi_8_the_header_says_how_rows_are_read() {
     ready("x,y\n0.5,0.5\n", "multiline = true", 3).says(&["take multiline out"]);
 }
 
-/// Missing values of the whole cohort, from a description: every value that is missing is counted, in rows that are left out too.
-#[test]
-fn a_description_counts_missing_values_over_the_cohort() {
-    let p = Parties::new(&[40, 50, 60], &[]);
-    let columns = ["--column", "x=0:1", "y=0:1", "note=a,b", "--set", "max_rows=2000", "--exact"];
-    let out = format!("plan new --method describe --out {}", p.folder.path("plan.toml"));
-    p.types("lead", &out, "roster key", &columns).expect(0);
-    let names = "columns = { x = \"x\", y = \"y\", note = \"note\" }\nmissing_marks = [\"-99\"]\n";
-    p.folder.write("toy.toml", &format!("max_rows = 2000\n[rows]\nmissing = \"leave-out\"\n{names}"));
-    for i in 1..=3 {
-        let line = |row: usize| match row {
-            0 => ",NA,a\n".to_owned(),
-            1 if i < 3 => "0.5,-99,b\n".to_owned(),
-            2 if i == 2 => "0.25,0.5,\n".to_owned(),
-            row => format!("0.{},0.5,{}\n", 10 + row, if row % 2 == 0 { "a" } else { "b" }),
-        };
-        p.folder.write(&format!("site-{i}.csv"), &format!("x,y,note\n{}", (0..40).map(line).collect::<String>()));
-    }
-    let lead = start(&p.server(&[]));
-    let others = [p.intermediary(&[]), p.client(1, &[]), p.client(2, &[]), p.client(3, &[])].map(|args| start(&args));
-    end_well(others);
-    lead.wait(LIMIT).expect(0).says(&["missing", "note, missing 1"]);
-    let found = &p.folder.json("out/result.json")["description"];
-    let of = |at: &Value| at["missing"].as_u64().expect("a count");
-    let counts = [&found["numbers"][0], &found["numbers"][1], &found["categories"][0]].map(of);
-    assert_eq!((counts, found["rows"].as_u64()), ([3, 5, 1], Some(120 - 3 - 2 - 1)), "{found:#}");
-    let page = std::fs::read_to_string(p.folder.path("out/report.html")).expect("a report");
-    assert!(page.contains("note, missing 1"), "the page has it too");
-}
-
 /// What a site says of its rows holds for every command, and rows that cannot be used are listed beside its key.
 #[test]
 fn a_site_says_once_where_its_rows_are_and_what_they_mean() {

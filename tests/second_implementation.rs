@@ -1,5 +1,5 @@
 //! A federation on QUIC in which one site is the Python reference in a process of its own: another implementation of the
-//! specification, from the greeting to the masked answers and the recomputed totals, ends in the centres of Rust alone.
+//! specification, from the greeting to the masked answers and the recomputed totals, ends in the centres of plain sums.
 //!
 //! Needs Python 3.11 with the packages of `protocol/reference/requirements.txt`; skips, and says so, where there is none.
 
@@ -7,36 +7,27 @@
 #[path = "../examples/stdio_relay.rs"]
 mod stdio_relay;
 use std::{
-    fs::File,
+    fs::{self, File},
+    net::SocketAddr,
     path::{Path, PathBuf},
     process::{Command, Stdio},
-    sync::{Arc, Mutex},
     time::Duration,
 };
 
-use tokio::sync::oneshot;
-use veilsum_cluster::{Algorithm, Rows, method::Seeding};
-use veilsum_node::{
-    documents::{Federation, write_key},
-    files::Existing,
-    loopback::LOOPBACK_TIMING,
-    plan::PlanSpec,
-    role::{
-        client,
-        server::{self, Progress, RunResult},
-    },
-};
+use serde_json::Value;
+use veilsum_cluster::Algorithm;
+use veilsum_node::documents::{load_federation, load_identity, load_signed};
 use veilsum_testkit::{
-    cast::Cast,
-    in_process::{apart, fcm, federate, federate_under, made_up, max_difference, prepared, replay, unit_square},
-    memory::Point,
-    program::Folder,
+    in_process::{apart, prepared, replay},
+    program::{Parties, start},
 };
 
+use crate::processes::{LIMIT, QUICK};
+
 const SIZES: [usize; 5] = [31, 44, 28, 37, 52];
-/// The Python site, by place.
-const PYTHON: usize = 2;
-const ROUNDS: u32 = 6;
+/// A second deck is needed, and totals have their finest steps.
+const FCM: [&str; 6] =
+    ["--set=init=uniform", "--seed=11", "--set=epsilon=0", "--set=max_rounds=6", "--set=slots=4", "--set=step_bits=62"];
 
 pub(crate) fn reference() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("protocol/reference")
@@ -64,127 +55,86 @@ sys.exit(sys.version_info < (3, 11) or any(m.version(name) != version for name, 
     found
 }
 
-/// What came of a run: the coordinator's result, the sizes of its totals, what the Python site said, and the centres it got.
+/// A federation of processes, what came of its run, and what the Python site said.
 struct Mixed {
-    result: RunResult,
-    sizes: Vec<usize>,
+    p: Parties,
+    result: Value,
     said: String,
-    model: Option<serde_json::Value>,
 }
 
-/// Every role for real; the site at [`PYTHON`] is a process of `python`, which vanishes before its answer to the question
-/// with this number where one is given.
-async fn mixed(python: &Path, work: &PlanSpec, sites: &[(String, Rows)], vanish: Option<u32>) -> Mixed {
-    let names: Vec<&str> = sites.iter().map(|(name, _)| name.as_str()).collect();
-    let cast = Cast::new(work, &names, |terms| terms.slots = 4).expect("a federation");
-    let Federation { roster: all, terms, work, .. } = cast.federation.clone();
-    let plan = (*terms).clone().sign(&all, &cast.identities[0]).expect("a plan");
-    let roster = (*all).clone().sign(&cast.identities[0]).expect("a roster");
-    let (sizes, (bound, coordinator)) = (Arc::new(Mutex::new(Vec::new())), oneshot::channel());
-    let seen = sizes.clone();
-    let progress = Arc::new(move |p| {
-        if let Progress::Round { sites, .. } = p {
-            seen.lock().expect("sizes").push(sites);
-        }
-    });
-    let mut config = cast.server(LOOPBACK_TIMING, bound);
-    config.party.progress = progress;
-    let server = tokio::spawn(server::run(config));
-    let coordinator = coordinator.await.expect("an address");
-    let (intermediary, counter) = cast.intermediary(coordinator, LOOPBACK_TIMING).await;
-    let mut clients = Vec::new();
-    for (i, (_, rows)) in sites.iter().enumerate().filter(|(i, _)| *i != PYTHON) {
-        clients.push(tokio::spawn(client::run(cast.site(i, rows, coordinator, intermediary))));
-    }
-
-    let folder = Folder::fresh();
-    let (identity, (name, rows)) = (&cast.identities[PYTHON + 2], &sites[PYTHON]);
-    let (key, data) = (folder.path("site.key"), folder.path("rows.csv"));
-    write_key(&key, name, identity, Existing::Refuse).expect("a key file");
-    let names: Vec<&str> = work.columns.iter().map(|c| c.name.as_str()).collect();
-    let mut written = csv::Writer::from_path(&data).expect("a data file");
-    written.write_record(&names).expect("a header");
-    rows.iter().for_each(|row| written.serialize(row).expect("a row"));
-    written.flush().expect("written rows");
+/// The third of five sites is a process of `python`, which vanishes before its answer to the question with this number where one is given.
+fn mixed(python: &Path, plan: &[&str], vanish: Option<u32>) -> Mixed {
+    let p = Parties::new(&SIZES, plan);
+    let mut parties = vec![start(&p.server(&QUICK)), start(&p.intermediary(&QUICK))];
+    parties.extend([1, 2, 4, 5].map(|site| start(&p.client(site, &[]))));
+    let path = |name: &str| p.folder.path(name);
+    let (identity, _) = load_identity(path("site-3.key")).expect("a key");
+    let (roster, terms) = load_signed(path("roster.toml"), path("plan.toml")).expect("documents");
     let mut command = Command::new(python);
-    command.arg("-B").arg(reference().join("take_part.py")).args(["--key", &key, "--data", &data]);
-    command.args(["--result", &folder.path("model.json")]);
-    command.args(vanish.map(|n| format!("--vanish={n}")));
-    command.stderr(File::create(folder.path("said.txt")).expect("a file"));
-    let patience = Duration::from_secs(30);
-    let addresses = [coordinator.into(), intermediary.into()];
-    let relayed = stdio_relay::relay(command, &identity.seed(), &roster, &plan, addresses, patience).await;
-    let said = std::fs::read_to_string(folder.path("said.txt")).expect("what it said");
-    if let Err(e) = relayed {
-        panic!("the Python site: {e}\n{said}");
+    command.arg("-B").arg(reference().join("take_part.py")).args(p.files("site-3", "key data"));
+    command.args(["--result", &path("model.json")]).args(vanish.map(|n| format!("--vanish={n}")));
+    command.stderr(File::create(path("said.txt")).expect("a file"));
+    let addresses = p.ports.map(|port| SocketAddr::from(([127, 0, 0, 1], port)).into());
+    let runtime = tokio::runtime::Runtime::new().expect("a runtime");
+    let (seed, patience) = (identity.seed(), Duration::from_secs(30));
+    let relayed = runtime.block_on(stdio_relay::relay(command, &seed, &roster, &terms, addresses, patience));
+    let said = fs::read_to_string(path("said.txt")).expect("what it said");
+    assert!(relayed.is_ok(), "the Python site: {relayed:?}\n{said}");
+    for (at, party) in parties.into_iter().enumerate() {
+        party.wait(LIMIT).expect(if vanish.is_some() && at != 1 { 9 } else { 0 });
+    }
+    let result = p.folder.json("out/result.json");
+    Mixed { p, result, said }
+}
+
+impl Mixed {
+    /// How far the centres are from those of plain sums over these sites, after so many rounds where one is given.
+    fn off(&self, sites: &[usize], rounds: Option<u32>) -> f64 {
+        let path = |name: &str| self.p.folder.path(name);
+        let federation = load_federation(path("roster.toml"), path("plan.toml")).expect("documents");
+        let mut work = (*federation.work).clone();
+        if let (Some(rounds), Algorithm::Fcm { max_rounds, .. }) = (rounds, &mut work.recipe.algorithm) {
+            *max_rounds = rounds;
+        }
+        let plain = replay(&work, &prepared(&work, &self.p.data), |_| sites.to_vec());
+        let found: Vec<Vec<f64>> = serde_json::from_value(self.result["centres_box"].clone()).expect("centres");
+        apart(&found, &plain.centres)
     }
 
-    let result = server.await.expect("the coordinator's task").unwrap_or_else(|e| panic!("{e}\n{said}"));
-    counter.await.expect("the intermediary's task").expect("a count");
-    for client in clients {
-        assert!(client.await.expect("a site's task").expect("a site").model.is_some());
+    fn lines(&self, with: &str) -> u64 {
+        self.said.lines().filter(|line| line.contains(with)).count() as u64
     }
-    let model = Path::new(&folder.path("model.json")).exists().then(|| folder.json("model.json"));
-    let sizes = sizes.lock().expect("sizes").clone();
-    Mixed { result, sizes, said, model }
 }
 
-fn run(python: &Path, work: &PlanSpec, vanish: Option<u32>) -> Mixed {
-    let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build().expect("a runtime");
-    let sites = made_up(&SIZES, 0.2, 5);
-    let run = mixed(python, work, &sites, vanish);
-    runtime.block_on(async { tokio::time::timeout(Duration::from_secs(300), run).await.expect("an end") })
-}
-
-fn lines(said: &str, with: &str) -> usize {
-    said.lines().filter(|line| line.contains(with)).count()
-}
-
-/// The run of both implementations against the run of Rust alone, and against plain sums.
-fn agrees(work: &PlanSpec) {
+fn agrees(plan: &[&str]) {
     let Some(python) = python() else { return };
-    let ours = run(&python, work, None);
-    let (alone, sizes) = federate(made_up(&SIZES, 0.2, 5), work, &[]);
-    let alone = alone.result.expect("a result of Rust alone");
-    assert_eq!((&ours.sizes, ours.result.rounds), (&sizes, alone.rounds));
-    assert!(ours.sizes.iter().all(|n| *n == SIZES.len()), "{:?}", ours.sizes);
-    let off = max_difference(&ours.result.centres_box, &alone.centres_box);
+    let ours = mixed(&python, plan, None);
+    let off = ours.off(&[0, 1, 2, 3, 4], None);
     assert!(off <= 1e-9, "off by {off:e}");
-    assert_eq!(ours.result.n_total, Some(SIZES.iter().sum::<usize>() as u64));
     // The comparison can fail: without the Python site's rows the centres are others.
-    let others = |_| (0..SIZES.len()).filter(|i| *i != PYTHON).collect();
-    let without = replay(work, &prepared(work, &made_up(&SIZES, 0.2, 5)), others);
-    assert!(apart(&ours.result.centres_box, &without.centres) > 1e-6);
+    assert!(ours.off(&[0, 1, 3, 4], None) > 1e-6);
+    assert_eq!(ours.result["n_total"], SIZES.iter().sum::<usize>());
     // It recomputed every total but, where nothing is asked after it, the last.
-    let recomputed = lines(&ours.said, "a total over 5 sites, recomputed");
-    assert!((sizes.len() - 1..=sizes.len()).contains(&recomputed), "{recomputed} of {}:\n{}", sizes.len(), ours.said);
-    let model = ours.model.expect("the model it was sent");
-    assert!(model.to_string().contains("centres"), "{model}");
+    let (recomputed, questions) = (ours.lines("a total over 5 sites, recomputed"), &ours.result["questions"]);
+    let questions = questions.as_u64().expect("a number");
+    assert!((questions - 1..=questions).contains(&recomputed), "{recomputed} of {questions}:\n{}", ours.said);
+    assert_eq!(ours.p.folder.json("model.json")["centres"], ours.result["centres"], "the model it was sent");
 }
 
-/// The first with a second deck.
 #[test]
 fn fuzzy_c_means_and_k_means_with_a_python_site() {
-    agrees(&fcm(unit_square(), 3, 0.0, ROUNDS, Seeding::Uniform { seed: 11 }));
-    let kmeans = Algorithm::Kmeans { epsilon: 0.0, max_rounds: 9 };
-    agrees(&PlanSpec::plain(unit_square(), kmeans, 3, Seeding::Uniform { seed: 4 }));
+    agrees(&FCM);
+    agrees(&[&FCM[..], &["--method=kmeans", "--set=restarts=1"]].concat());
 }
 
 /// Before its answer to the fourth question it is gone, and the run ends with what is out.
 #[test]
 fn a_python_site_that_vanishes() {
     let Some(python) = python() else { return };
-    let work = fcm(unit_square(), 3, 0.0, ROUNDS, Seeding::Uniform { seed: 11 });
-    let ours = run(&python, &work, Some(4));
-    let lost = [(PYTHON, Point::BeforeInput, 4)];
-    let (alone, sizes) = federate_under(made_up(&SIZES, 0.2, 5), &work, &lost, |_| {});
-    let alone = alone.result.expect("a result of Rust alone");
-    assert_eq!(ours.sizes, sizes);
-    assert_eq!(ours.sizes, [SIZES.len(); 3]);
-    let round = |result: &RunResult| result.ended_early.as_ref().map(|early| early.round);
-    assert_eq!((round(&ours.result), round(&alone)), (Some(3), Some(3)));
-    let off = max_difference(&ours.result.centres_box, &alone.centres_box);
+    let ours = mixed(&python, &FCM, Some(4));
+    assert_eq!(ours.result["ended_early"]["round"], 3);
+    let off = ours.off(&[0, 1, 2, 3, 4], Some(3));
     assert!(off <= 1e-9, "off by {off:e}");
-    assert_eq!((lines(&ours.said, "recomputed"), lines(&ours.said, "vanishes")), (3, 1), "{}", ours.said);
-    assert!(ours.model.is_none());
+    assert_eq!((ours.lines("recomputed"), ours.lines("vanishes")), (3, 1), "{}", ours.said);
+    assert!(!ours.p.folder.0.join("model.json").exists());
 }

@@ -1,14 +1,14 @@
 //! Runs that are taken up: a coordinator or an intermediary that is stopped, killed or out of disk, and started again with the same command.
 
-use veilsum_testkit::program::{Parties, free_port, start, veilsum};
+use veilsum_testkit::program::{Parties, ending, free_port, start, veilsum};
 
 use super::processes::{LIMIT, LONG, QUICK, SIZES, answered, calm, start_all};
 use crate::said::Told;
 
 /// The run is over: the folder beside this key holds an empty journal.
 fn nothing_to_take_up(p: &Parties, name: &str) {
-    let state = std::fs::read_dir(p.folder.path(&format!("{name}.key.state"))).expect("a folder");
-    assert!(state.flatten().all(|file| file.metadata().expect("its size").len() <= 16), "a journal with entries");
+    let state = ending(p.folder.path(&format!("{name}.key.state")), "");
+    assert!(state.iter().all(|file| file.metadata().expect("its size").len() <= 16), "a journal with entries");
 }
 
 /// A coordinator that its operator or a supervisor stops ends nobody's run: the others are told, wait a little for it, and go on where
@@ -46,8 +46,8 @@ fn a_coordinator_that_is_told_to_stop_takes_its_run_up() {
         assert_eq!(result[what], calm()[what], "{what}");
     }
     nothing_to_take_up(&p, "lead");
-    let documents = ["--roster", &p.folder.path("roster.toml"), "--plan", &p.folder.path("plan.toml")];
-    let said = veilsum(&[&["verify", &p.folder.path("out"), "--json"], &documents[..]].concat()).expect(0).json();
+    let verify = format!("verify --json {}", p.folder.path("out"));
+    let said = p.types("lead", &verify, "roster plan", &[]).expect(0).json();
     assert_eq!((&said["totals_recomputed"], &said["result_recomputed"]), (&result["questions"], &true.into()));
 }
 

@@ -453,12 +453,8 @@ impl Play<'_> {
         self.until(INTERMEDIARY, SHORT, ready).await?;
         let mut conversation = MethodSession::of(&federation.work, form).ok()?;
         let trick = self.case.trick;
-        if trick.is_some_and(|(_, trick)| trick == Trick::TooSoon)
-            && let Turn::Ask(question, layout) = conversation.turn()
-        {
-            let input = aggregator::Input::Ask { query: question.to_bytes(), words: layout.words() };
-            self.talks[COORDINATOR].hears(input);
-            self.until(COORDINATOR, LONG, |e| matches!(e, aggregator::Event::Total { .. })).await;
+        if let Some((_, Trick::TooSoon)) = trick {
+            self.trick(Trick::TooSoon, conversation.turn()).await;
             return None;
         }
         let words = Question::CountRows.layout(&domain, &form).ok()?.words();
@@ -528,7 +524,10 @@ impl Play<'_> {
             _ => (Vec::new(), 1),
         };
         match trick {
-            Trick::TooSoon => {}
+            Trick::TooSoon => {
+                self.talks[COORDINATOR].hears(aggregator::Input::Ask { query, words });
+                self.until(COORDINATOR, LONG, |e| matches!(e, aggregator::Event::Total { .. })).await;
+            }
             Trick::Garbage => drop(self.ask(COORDINATOR, vec![0xff; 9], words).await),
             Trick::Count => drop(self.ask(COORDINATOR, Question::CountRows.to_bytes(), 1).await),
             Trick::Longer => drop(self.ask(COORDINATOR, query, words + 1).await),
