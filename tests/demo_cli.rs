@@ -17,8 +17,7 @@ fn demo(out: &Folder, more: &[&str]) -> Ended {
 }
 
 fn table(value: &Value) -> Vec<Vec<f64>> {
-    let row = |row: &Value| row.as_array().expect("a row").iter().map(|x| x.as_f64().expect("a number")).collect();
-    value.as_array().expect("rows").iter().map(row).collect()
+    serde_json::from_value(value.clone()).expect("rows of numbers")
 }
 
 /// Without arguments there is noise, which is fresh, and hides one of the five clusters at times; every site signs.

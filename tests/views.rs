@@ -5,17 +5,20 @@ use std::collections::{BTreeMap, HashMap};
 
 use veilsum_cluster::{Prepared, Rows, Step, Totals, method::Seeding};
 use veilsum_node::{
-    loopback::LoopbackRun,
+    loopback::{LoopbackRun, View},
     plan::PlanSpec,
     question::{self, Question},
 };
 use veilsum_proto::{
     codec,
     kem::{CIPHERTEXT_BYTES, KEY_BYTES},
-    message::{COMMITMENT, HEADER, Kind, OVERHEAD, parse_header},
+    message::{COMMITMENT, HEADER, Kind, parse_header},
     roster::PartyId,
 };
-use veilsum_testkit::in_process::{fcm, federate, made_up, prepared, unit_square};
+use veilsum_testkit::{
+    in_process::{fcm, federate, made_up, prepared, unit_square},
+    wire::{Parts, parts},
+};
 
 /// Sizes that no length or number of the protocol has.
 const SIZES: [usize; 5] = [331, 409, 577, 263, 491];
@@ -25,23 +28,11 @@ fn work() -> PlanSpec {
     fcm(unit_square(), 3, 0.0, ROUNDS, Seeding::Uniform { seed: 3 })
 }
 
-/// A frame with its parts.
-struct Frame {
-    from: PartyId,
-    kind: Kind,
-    context: Vec<u8>,
-    rest: Vec<u8>,
-    signature: Vec<u8>,
-    length: usize,
-}
-
-fn frames(view: &veilsum_node::loopback::View) -> Vec<Frame> {
+fn frames(view: &View) -> Vec<(PartyId, Parts)> {
     let take = |(from, bytes): &(PartyId, Vec<u8>)| {
         let (kind, length) = parse_header(bytes[..HEADER].try_into().unwrap()).expect("a header");
         assert_eq!(HEADER + length, bytes.len(), "{kind:?}");
-        let end = bytes.len() - 64;
-        let (context, rest) = (bytes[HEADER..HEADER + 32].to_vec(), bytes[HEADER + 32..end].to_vec());
-        Frame { from: *from, kind, context, rest, signature: bytes[end..].to_vec(), length: bytes.len() }
+        (*from, parts(bytes))
     };
     view.lock().unwrap().iter().map(take).collect()
 }
@@ -85,7 +76,7 @@ fn terms_rows() -> u64 {
 
 /// The parts of a site's message that are opaque to the aggregator. What stands between them is checked to be exactly
 /// what its kind, the number of members and of slots say, so nothing else has room in it.
-fn opaque(f: &Frame, site: u16, members: usize, slots: usize, words: usize) -> Vec<&[u8]> {
+fn opaque(f: &Parts, site: u16, members: usize, slots: usize, words: usize) -> Vec<&[u8]> {
     fn take<'a>(rest: &mut &'a [u8], n: usize) -> &'a [u8] {
         let (head, tail) = rest.split_at(n);
         *rest = tail;
@@ -197,22 +188,21 @@ fn the_views_hold_nothing_of_one_site() {
         let mut kinds: BTreeMap<PartyId, Vec<Kind>> = BTreeMap::new();
         let mut masked: HashMap<u64, usize> = HashMap::new();
         let (mut ones, mut bits) = (0u64, 0u64);
-        for f in &frames {
-            kinds.entry(f.from).or_default().push(f.kind);
-            let PartyId::Site(s) = f.from else { continue };
-            let asked = kinds[&f.from].iter().filter(|k| **k == Kind::MaskedInput).count();
+        for (from, f) in &frames {
+            kinds.entry(*from).or_default().push(f.kind);
+            let PartyId::Site(s) = *from else { continue };
+            let asked = kinds[from].iter().filter(|k| **k == Kind::MaskedInput).count();
             let plain = (!intermediary).then(|| &secret.words[asked.max(1) - 1][usize::from(s)]);
             let words = plain.map_or(1, Vec::len);
-            assert_eq!(f.length, f.rest.len() + OVERHEAD);
+            let signature = f.proof.signature.to_bytes();
             let mut parts = opaque(f, s, SIZES.len(), slots, words);
-            parts.extend([f.context.as_slice(), f.signature.as_slice()]);
+            parts.extend([&f.context.0[..], &signature]);
             for window in parts.iter().flat_map(|part| part.windows(8)) {
                 let value = u64::from_le_bytes(window.try_into().unwrap());
                 assert!(!forbidden.contains_key(&value), "{:?} of site {s}: {}", f.kind, forbidden[&value]);
             }
             if f.kind == Kind::MaskedInput {
-                for (i, word) in f.rest[COMMITMENT..].as_chunks::<8>().0.iter().enumerate() {
-                    let word = u64::from_le_bytes(*word);
+                for (i, word) in f.words().into_iter().enumerate() {
                     assert!(plain.is_none_or(|p| p[i] != word), "a word that is not masked");
                     *masked.entry(word).or_default() += 1;
                     (ones, bits) = (ones + u64::from(word.count_ones()), bits + 64);
@@ -247,7 +237,8 @@ fn the_views_hold_nothing_of_one_site() {
                 }
             }
         }
-        let told: Vec<&Frame> = frames.iter().filter(|f| f.from == PartyId::Intermediary).collect();
+        let told: Vec<&Parts> =
+            frames.iter().filter(|(from, _)| *from == PartyId::Intermediary).map(|(_, f)| f).collect();
         assert_eq!(told.len(), if intermediary { 0 } else { 2 });
         if let [ready, reply] = told[..] {
             assert_eq!(ready.rest[32..], codec::encode(&vec![0u16, 1, 2, 3, 4]), "who is counted");
