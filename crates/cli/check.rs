@@ -310,7 +310,7 @@ impl Check<'_> {
 
     fn rows_of_columns(&mut self, from: &RowsFrom, place: &str) -> Option<()> {
         let by_line = Dialect { by_line: true, ..from.rules.dialect() };
-        let header = self.took("rows", table::open(&from.data, by_line))?.columns().len();
+        let header = self.took("rows", table::open(&from.data, by_line))?.about().columns.len();
         let (typed, beside) = (&self.args.columns, self.took("columns", columns_beside(&self.args.roster))?);
         if typed.is_empty() && beside.is_none() {
             self.skip("rows", format!("{place}: {}; which are needed, the plan says", counted(header, "column")));

@@ -2,8 +2,7 @@
 //! party in; and whether this machine is fit. Nothing here takes part in a run or disturbs one.
 
 use std::{
-    fmt,
-    fs::{self, File},
+    fmt, fs,
     io::{self, Write},
     net::{IpAddr, Ipv6Addr, SocketAddr, TcpListener, UdpSocket},
     path::Path,
@@ -100,8 +99,12 @@ const TRIED: usize = 16 << 20;
 /// made, and is not made.
 pub fn disk(folder: &Path) -> Finding {
     let there = existing(folder);
-    let file = there.join(format!(".veilsum-check-{}", std::process::id()));
-    let tried = write_and_remove(&file);
+    // The file has no name, and is gone when it is dropped.
+    let tried = tempfile::tempfile_in(there).and_then(|mut file| {
+        let block = vec![0; 1 << 20];
+        (0..TRIED / block.len()).try_for_each(|_| file.write_all(&block))?;
+        file.sync_all()
+    });
     let made = if there == folder { String::new() } else { format!(", where {} will be made", folder.display()) };
     let (here, size) = (there.display(), TRIED >> 20);
     match tried {
@@ -126,44 +129,29 @@ fn existing(folder: &Path) -> &Path {
 /// # Errors
 /// A [`Failure`] if it is a network's.
 pub fn lasts(folder: &Path) -> Result<Option<Finding>, Failure> {
-    let shown = folder.display();
-    let next = "keep the account on a disk of this machine: --state FOLDER";
-    match kept(existing(folder)) {
-        Kept::OnDisk => Ok(None),
-        Kept::InMemory => {
-            let says = format!("{shown} is kept in memory, and is gone when this machine starts again");
-            Ok(Some(Finding::warn("account", says, next)))
-        }
-        Kept::OnNetwork => {
-            let what = format!("{shown} lies on a file system of the network, where nobody knows that a write lasts");
-            Err(Failure::input(what, next))
-        }
-    }
-}
-
-/// Where a file system has its bytes.
-enum Kept {
-    OnDisk,
-    InMemory,
-    OnNetwork,
-}
-
-#[cfg(target_os = "linux")]
-fn kept(folder: &Path) -> Kept {
     // Of `statfs`: tmpfs and ramfs; NFS, SMB (old and new), CIFS, Ceph, AFS, Lustre, GFS2 and OCFS2.
     const MEMORY: [u64; 2] = [0x0102_1994, 0x8584_58f6];
     const NETWORK: [u64; 9] =
         [0x6969, 0x517b, 0xfe53_4d42, 0xff53_4d42, 0x00c3_6400, 0x5346_414f, 0x0bd0_0bd0, 0x0116_1970, 0x7461_636f];
-    match rustix::fs::statfs(folder).map(|of| of.f_type as u64 & 0xffff_ffff) {
-        Ok(kind) if NETWORK.contains(&kind) => Kept::OnNetwork,
-        Ok(kind) if MEMORY.contains(&kind) => Kept::InMemory,
-        _ => Kept::OnDisk,
+    let (shown, kind) = (folder.display(), kind(existing(folder)));
+    let next = "keep the account on a disk of this machine: --state FOLDER";
+    if NETWORK.contains(&kind) {
+        let what = format!("{shown} lies on a file system of the network, where nobody knows that a write lasts");
+        return Err(Failure::input(what, next));
     }
+    let says = || format!("{shown} is kept in memory, and is gone when this machine starts again");
+    Ok(MEMORY.contains(&kind).then(|| Finding::warn("account", says(), next)))
+}
+
+/// The kind of a file system; 0 if it is not known.
+#[cfg(target_os = "linux")]
+fn kind(folder: &Path) -> u64 {
+    rustix::fs::statfs(folder).map_or(0, |of| of.f_type as u64 & 0xffff_ffff)
 }
 
 #[cfg(not(target_os = "linux"))]
-fn kept(_: &Path) -> Kept {
-    Kept::OnDisk
+fn kind(_: &Path) -> u64 {
+    0
 }
 
 /// Whether what this party keeps beside its key, and in its state folder, is open to its owner alone.
@@ -182,22 +170,6 @@ pub fn private(key: &Path, state: &Path) -> Finding {
     }
     let says = format!("open to other users of this machine: {}", some_of(&open, ", "));
     Finding::warn("modes", says, format!("close it, and ask who has read it: chmod -R go= {}", open.join(" ")))
-}
-
-fn write_and_remove(file: &Path) -> io::Result<()> {
-    let written = File::create_new(file).and_then(|mut open| {
-        let block = vec![0; 1 << 20];
-        (0..TRIED / block.len()).try_for_each(|_| open.write_all(&block))?;
-        open.sync_all()
-    });
-    match written {
-        // It was not made, and is not ours.
-        Err(e) if e.kind() == io::ErrorKind::AlreadyExists => Err(e),
-        written => {
-            let removed = fs::remove_file(file);
-            written.and(removed)
-        }
-    }
 }
 
 /// Whether an aggregator can open its port on this machine, for UDP and TCP. It is shut again at once.

@@ -89,16 +89,9 @@ impl PlanFile {
 
     /// What it says; nothing is checked.
     fn says(self) -> (PlanSpec, Terms) {
-        let work = PlanSpec {
-            columns: self.column,
-            scaling: self.scaling,
-            out_of_box: self.out_of_box,
-            recipe: self.method,
-            sampling: self.sampling,
-            judge: self.judge,
-            step_bits: self.step_bits,
-            categorical: self.categorical,
-        };
+        let PlanFile { column: columns, method: recipe, scaling, out_of_box, sampling, judge, step_bits, .. } = self;
+        let categorical = self.categorical;
+        let work = PlanSpec { columns, scaling, out_of_box, recipe, sampling, judge, step_bits, categorical };
         let terms = Terms { roster: self.roster, application: work.to_bytes(), ..self.cohort };
         (work, terms)
     }

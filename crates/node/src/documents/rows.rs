@@ -177,17 +177,14 @@ pub fn rules_said(rules: &RowRules, said: &[String]) -> Result<RowRules, Failure
 
 /// A key whose parts are names and words that need quotation marks, such as `values.bmi.<5`.
 fn quoted(key: &str) -> String {
-    let parts: Vec<String> = match key.split_once('.') {
-        Some(("values", rest)) => rest.splitn(2, '.').map(str::to_owned).collect(),
-        Some(("units", rest)) => {
-            rest.rsplitn(2, '.').map(str::to_owned).collect::<Vec<_>>().into_iter().rev().collect()
-        }
-        Some((_, rest)) => vec![rest.to_owned()],
-        None => Vec::new(),
+    let Some((first, rest)) = key.split_once('.') else { return key.to_owned() };
+    let parts = match first {
+        "values" => rest.split_once('.'),
+        "units" => rest.rsplit_once('.'),
+        _ => None,
     };
-    let first = key.split('.').next().unwrap_or(key).to_owned();
-    let parts = parts.into_iter().map(|part| Value::String(part).to_string());
-    std::iter::once(first).chain(parts).collect::<Vec<_>>().join(".")
+    let parts = parts.map_or(vec![rest], |(column, word)| vec![column, word]);
+    parts.into_iter().fold(first.to_owned(), |key, part| format!("{key}.{}", Value::from(part)))
 }
 
 /// Puts `more` over `all`; tables are put together, and lists.

@@ -6,8 +6,7 @@ use std::{
     sync::Arc,
 };
 
-use serde::{Deserialize, Serialize, Serializer, ser::SerializeMap};
-use serde_json::json;
+use serde::{Deserialize, Serialize};
 use veilsum_door::{Ask, Exact, HONEST, MAX_NAME, Policy, Unit};
 use veilsum_proto::{plan::Sites, policy::Floor, suite};
 
@@ -34,8 +33,9 @@ const PERSONS: &str = "persons";
 /// The data set's label where the operator gives none. Whatever it is, everything under one identity counts together.
 const DATA: &str = "rows";
 
-/// A site's policy and the name of its data set.
-#[derive(Clone, PartialEq, Debug)]
+/// A site's policy and the name of its data set. It is shown by the keys of a file that says the same.
+#[derive(Clone, PartialEq, Debug, Serialize)]
+#[serde(into = "File")]
 pub struct SitePolicy {
     /// As the core reads it.
     pub policy: Policy,
@@ -59,23 +59,53 @@ impl From<Policy> for SitePolicy {
     }
 }
 
-#[derive(Deserialize, Default)]
+#[derive(Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 struct File {
+    #[serde(skip_serializing_if = "Option::is_none")]
     rho: Option<f64>,
-    exact: Option<Exact>,
-    sites: Option<Sites>,
-    ask: Option<Ask>,
-    max_rows: Option<u64>,
-    min_cohort: Option<u16>,
-    colluders: Option<u16>,
-    max_rounds: Option<u32>,
-    #[serde(deserialize_with = "known")]
+    exact: Exact,
+    sites: Sites,
+    ask: Ask,
+    max_rows: u64,
+    min_cohort: u16,
+    colluders: u16,
+    max_rounds: u32,
+    #[serde(deserialize_with = "known", skip_serializing_if = "Option::is_none")]
     methods: Option<Vec<String>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
     columns: Option<Vec<String>>,
-    data: Option<String>,
+    data: String,
+    #[serde(skip_serializing)]
     state: Option<PathBuf>,
+    #[serde(skip_serializing_if = "RowRules::say_nothing")]
     rows: RowRules,
+}
+
+impl Default for File {
+    fn default() -> File {
+        SitePolicy::default().into()
+    }
+}
+
+impl From<SitePolicy> for File {
+    fn from(SitePolicy { policy, data, state, rows }: SitePolicy) -> File {
+        File {
+            rho: policy.nano_rho.map(|rho| rho as f64 / HONEST as f64 / 1e9),
+            exact: policy.exact,
+            sites: policy.sites,
+            ask: policy.ask,
+            max_rows: policy.max_rows,
+            min_cohort: policy.floor.min_cohort,
+            colluders: policy.floor.colluders,
+            max_rounds: policy.floor.max_rounds,
+            methods: policy.methods,
+            columns: policy.columns,
+            data,
+            state,
+            rows: Arc::unwrap_or_clone(rows),
+        }
+    }
 }
 
 /// The largest cap of an account: beyond, noise hides nothing.
@@ -139,33 +169,19 @@ pub fn whole_rho(typed: &str) -> Result<u64, String> {
 
 impl File {
     fn policy(self) -> Result<SitePolicy, String> {
-        let usual = Policy::default();
-        let data = self.data.unwrap_or_else(|| DATA.to_owned());
+        let File { exact, sites, ask, max_rows, methods, columns, data, state, .. } = self;
         if data.is_empty() || data.len() > MAX_NAME || data.chars().any(char::is_control) {
             return Err(format!("data is not a name of 1 to {MAX_NAME} bytes"));
         }
-        let rho = self.rho.map(nano_rho_of).transpose()?;
-        let floor = Floor {
-            min_cohort: self.min_cohort.unwrap_or(usual.floor.min_cohort),
-            colluders: self.colluders.unwrap_or(usual.floor.colluders),
-            max_rounds: self.max_rounds.unwrap_or(usual.floor.max_rounds),
-        };
+        let nano_rho = self.rho.map(nano_rho_of).transpose()?.map(|rho| rho * HONEST as u64);
+        let floor = Floor { min_cohort: self.min_cohort, colluders: self.colluders, max_rounds: self.max_rounds };
         let rows = Arc::new(checked(self.rows)?);
-        let policy = Policy {
-            floor,
-            methods: self.methods,
-            columns: self.columns,
-            nano_rho: rho.map(|rho| rho * HONEST as u64),
-            exact: self.exact.unwrap_or(usual.exact),
-            sites: self.sites.unwrap_or(usual.sites),
-            ask: self.ask.unwrap_or(usual.ask),
-            max_rows: self.max_rows.unwrap_or(usual.max_rows),
-            unit: rows.rows_per_person.map_or(Unit::Row, Unit::Person),
-        };
-        if self.state.as_ref().is_some_and(|state| state.as_os_str().is_empty()) {
+        let unit = rows.rows_per_person.map_or(Unit::Row, Unit::Person);
+        if state.as_ref().is_some_and(|state| state.as_os_str().is_empty()) {
             return Err("state is no path".into());
         }
-        Ok(SitePolicy { policy, data, state: self.state, rows })
+        let policy = Policy { floor, methods, columns, nano_rho, exact, sites, ask, max_rows, unit };
+        Ok(SitePolicy { policy, data, state, rows })
     }
 }
 
@@ -215,36 +231,10 @@ impl SitePolicy {
     }
 }
 
-/// The keys as a file has them that says the same.
-impl Serialize for SitePolicy {
-    fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
-        let p = &self.policy;
-        let keys = [
-            ("rho", json!(p.nano_rho.map(|rho| rho as f64 / HONEST as f64 / 1e9))),
-            ("exact", json!(p.exact)),
-            ("sites", json!(p.sites)),
-            ("ask", json!(p.ask)),
-            ("max_rows", json!(p.max_rows)),
-            ("min_cohort", json!(p.floor.min_cohort)),
-            ("colluders", json!(p.floor.colluders)),
-            ("max_rounds", json!(p.floor.max_rounds)),
-            ("methods", json!(p.methods)),
-            ("columns", json!(p.columns)),
-            ("data", json!(self.data)),
-        ];
-        let mut map = to.serialize_map(None)?;
-        for (name, value) in keys.into_iter().filter(|(_, value)| !value.is_null()) {
-            map.serialize_entry(name, &value)?;
-        }
-        if *self.rows != RowRules::default() {
-            map.serialize_entry("rows", &*self.rows)?;
-        }
-        map.end()
-    }
-}
-
 #[cfg(test)]
 mod tests {
+    use serde_json::json;
+
     use super::*;
     use crate::documents::tests::Folder;
 

@@ -7,7 +7,7 @@ use std::{
 };
 
 use super::told::{Told, by_key};
-use crate::{error::Failure, files};
+use crate::{error::Failure, files, table::csv_of};
 
 /// Writes the tables of a result beside it, as `centres.csv` beside `result.json`, and says where. One that this result has none of is
 /// removed: it was an earlier one's.
@@ -22,13 +22,8 @@ pub(super) fn write(result: &Path, told: &Told) -> Result<Vec<PathBuf>, Failure>
             let _ = std::fs::remove_file(&path);
             continue;
         }
-        let mut out = csv::WriterBuilder::new().flexible(false).from_writer(Vec::new());
-        let wrong =
-            |e: &dyn std::fmt::Display| Failure::input(format!("{}: {e}", path.display()), "please report this defect");
-        for line in &lines {
-            out.write_record(line).map_err(|e| wrong(&e))?;
-        }
-        files::write_atomic(&path, &out.into_inner().map_err(|e| wrong(&e))?)?;
+        let wrong = |e| Failure::input(format!("{}: {e}", path.display()), "please report this defect");
+        files::write_atomic(&path, &csv_of(lines).map_err(wrong)?)?;
         written.push(path);
     }
     Ok(written)

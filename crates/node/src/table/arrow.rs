@@ -20,10 +20,9 @@ use arrow_ipc::{
 use arrow_schema::{ArrowError, Schema, SchemaRef};
 
 use super::{
-    Fault, Result, RowReader, Table, Wanted,
+    About, Fault, Result, RowReader, Table, Wanted,
     columnar::{MAX_BUFFER, MAX_DESCRIPTION, MAX_FOOTER},
-    columns::{Columns, check_types, guarded, names_of},
-    wanted::check_names,
+    columns::{Columns, about, check_types, guarded},
 };
 
 /// What a message begins with, but for those of Arrow before 0.15.
@@ -45,8 +44,7 @@ const RATIO: i64 = 1 << 15;
 
 /// An open Arrow stream or file.
 pub(super) struct ArrowReader {
-    name: String,
-    columns: Vec<String>,
+    about: About,
     schema: SchemaRef,
     input: Input,
     /// The words of dictionaries, by their numbers.
@@ -138,31 +136,31 @@ impl ArrowReader {
 
     fn new(input: Input, schema: Result<Schema, Fault>, name: &str) -> Result<Self> {
         let schema = schema.map_err(|fault| fault.of(name))?;
-        let columns = names_of(&schema);
-        check_names(name, &columns)?;
-        let (name, schema, dictionaries) = (name.to_owned(), schema.into(), HashMap::new());
+        let (about, schema, dictionaries) = (about(name, &schema)?, schema.into(), HashMap::new());
         let (checked, begun, marked, rows) = (false, None, None, 0);
-        Ok(ArrowReader { name, columns, schema, input, dictionaries, checked, begun, marked, rows })
+        Ok(ArrowReader { about, schema, input, dictionaries, checked, begun, marked, rows })
     }
 
     /// The next message; nothing at the end.
     fn next(&mut self) -> Result<Option<Message>> {
-        let failed = |source| Fault::Read(source).of(&self.name);
-        let damaged = |what| Err(Fault::Damaged(what).of(&self.name));
+        let failed = |source| Fault::Read(source).of(&self.about.name);
+        let damaged = |what| Err(Fault::Damaged(what).of(&self.about.name));
         let next = match &mut self.input {
             Input::Stream(stream) => {
-                let next = message(stream, &self.name)?;
+                let next = message(stream, &self.about.name)?;
                 // A packed stream is whole only at its own end, and rows behind the end of this one are somebody's.
                 if next.is_end() && io::copy(&mut stream.by_ref().take(1), &mut io::sink()).map_err(failed)? > 0 {
                     let next = "give each stream as a file of its own, in a folder";
-                    return Err(Fault::said("something stands behind the end of the Arrow stream", next).of(&self.name));
+                    return Err(
+                        Fault::said("something stands behind the end of the Arrow stream", next).of(&self.about.name)
+                    );
                 }
                 next
             }
             Input::File(file, blocks) => {
                 let Some(block) = blocks.next() else { return Ok(None) };
                 file.seek(SeekFrom::Start(block.begin)).map_err(failed)?;
-                let next = message(file, &self.name)?;
+                let next = message(file, &self.about.name)?;
                 if next.is_end() || next.body.len() as i64 != block.body {
                     return damaged("a message is not where its end says");
                 }
@@ -185,7 +183,7 @@ impl ArrowReader {
     /// The columns at these places of a message with rows; nothing where it has a dictionary, which is kept.
     fn decode(&mut self, Message { head, body, .. }: Message, places: &[usize]) -> Result<Option<RecordBatch>> {
         let (schema, dictionaries) = (&self.schema, &mut self.dictionaries);
-        guarded(&self.name, "a message does not hold what its description says", || {
+        guarded(&self.about.name, "a message does not hold what its description says", || {
             let message = root_as_message(&head).map_err(|_| wrong())?;
             let (version, body) = (message.version(), Buffer::from_vec(body));
             if let Some(rows) = message.header_as_record_batch() {
@@ -201,17 +199,13 @@ impl ArrowReader {
 }
 
 impl RowReader for ArrowReader {
-    fn name(&self) -> &str {
-        &self.name
-    }
-
-    fn columns(&self) -> &[String] {
-        &self.columns
+    fn about(&self) -> &About {
+        &self.about
     }
 
     fn read(&mut self, wanted: &Wanted, table: &mut Table) -> Result<bool> {
         if !std::mem::replace(&mut self.checked, true) {
-            check_types(&self.name, &self.schema, wanted)?;
+            check_types(&self.about.name, &self.schema, wanted)?;
         }
         let places: Vec<usize> = wanted.places().into_keys().collect();
         let batch = match self.begun.take() {
@@ -230,9 +224,9 @@ impl RowReader for ArrowReader {
                 batch.slice(0, AT_ONCE)
             }
         };
-        let columns = Columns::new(&self.name, self.columns.len(), &places, batch.columns(), wanted)?;
+        let columns = Columns::new(&self.about.name, self.about.columns.len(), &places, batch.columns(), wanted)?;
         let rows = batch.num_rows();
-        columns.take_rows(&self.name, &self.columns, (self.rows, rows), wanted, table)?;
+        columns.take_rows(&self.about.name, &self.about.columns, (self.rows, rows), wanted, table)?;
         self.rows += rows as u64;
         Ok(true)
     }

@@ -19,7 +19,8 @@ use arrow_buffer::{NullBuffer, ScalarBuffer};
 use arrow_schema::{DataType, Schema};
 
 use super::{
-    Cell, Decimal, Fault, MAX_CELL, Numbers, Place, Result, Row, Table, TableError, Use, Wanted, normal, take, types,
+    About, Cell, Decimal, Fault, MAX_CELL, Numbers, Place, Result, Row, Table, TableError, Use, Wanted, normal, take,
+    types, wanted::check_names,
 };
 
 thread_local! {
@@ -45,9 +46,14 @@ pub(super) fn guarded<T, E>(file: &str, what: &'static str, decode: impl FnOnce(
     decoded.map_err(|_| damaged())?.map_err(|_| damaged())
 }
 
-/// The names of the columns at the top.
-pub(super) fn names_of(schema: &Schema) -> Vec<String> {
-    schema.fields().iter().map(|field| normal(field.name()).into_owned()).collect()
+/// What is known of a file of these columns at the top.
+///
+/// # Errors
+/// A [`TableError`] where they cannot be told apart.
+pub(super) fn about(file: &str, schema: &Schema) -> Result<About> {
+    let columns: Vec<String> = schema.fields().iter().map(|field| normal(field.name()).into_owned()).collect();
+    check_names(file, &columns)?;
+    Ok(About { name: file.to_owned(), columns, ..About::default() })
 }
 
 /// Whether the wanted columns are of types that can be read.
@@ -66,39 +72,37 @@ pub(super) fn check_types(file: &str, schema: &Schema, wanted: &Wanted) -> Resul
 }
 
 /// A column of some rows.
-enum Column {
-    Numbers(ScalarBuffer<f64>, Option<NullBuffer>),
+struct Column {
+    nulls: Option<NullBuffer>,
+    values: Values,
+}
+
+enum Values {
+    Numbers(ScalarBuffer<f64>),
     /// Numbers in single precision that are names.
-    Singles(ScalarBuffer<f32>, Option<NullBuffer>),
+    Singles(ScalarBuffer<f32>),
     /// Integers of which every digit counts, because they are names.
-    Whole(Vec<i128>, Option<NullBuffer>),
+    Whole(Vec<i128>),
     Bools(BooleanArray),
     Words(StringViewArray),
-    Codes(Vec<usize>, Option<NullBuffer>, Box<Column>),
-    /// Of another type: whether there is a value.
-    There(Option<NullBuffer>),
+    Codes(Vec<usize>, Box<Column>),
+    /// Of another type.
+    There,
 }
 
 impl Column {
     /// As `names`, integers keep all their digits: not all of them are doubles.
     fn new(array: &ArrayRef, names: bool) -> Column {
-        fn whole<T: ArrowPrimitiveType<Native: Into<i128>>>(array: &ArrayRef) -> Column {
-            let array = array.as_primitive::<T>();
-            Column::Whole(array.values().iter().map(|x| (*x).into()).collect(), array.nulls().cloned())
+        fn whole<T: ArrowPrimitiveType<Native: Into<i128>>>(array: &ArrayRef) -> Values {
+            Values::Whole(array.as_primitive::<T>().values().iter().map(|x| (*x).into()).collect())
         }
-        fn converted<T: ArrowPrimitiveType>(array: &ArrayRef, to: impl Fn(T::Native) -> f64) -> Column {
-            let array = array.as_primitive::<T>();
-            Column::Numbers(array.values().iter().map(|x| to(*x)).collect(), array.nulls().cloned())
+        fn converted<T: ArrowPrimitiveType>(array: &ArrayRef, to: impl Fn(T::Native) -> f64) -> Values {
+            Values::Numbers(array.as_primitive::<T>().values().iter().map(|x| to(*x)).collect())
         }
-        match array.data_type() {
-            DataType::Float64 => {
-                let array = array.as_primitive::<Float64Type>();
-                Column::Numbers(array.values().clone(), array.nulls().cloned())
-            }
-            DataType::Float32 if names => {
-                let array = array.as_primitive::<Float32Type>();
-                Column::Singles(array.values().clone(), array.nulls().cloned())
-            }
+        let mut nulls = array.logical_nulls();
+        let values = match array.data_type() {
+            DataType::Float64 => Values::Numbers(array.as_primitive::<Float64Type>().values().clone()),
+            DataType::Float32 if names => Values::Singles(array.as_primitive::<Float32Type>().values().clone()),
             DataType::Float32 => converted::<Float32Type>(array, f64::from),
             DataType::Float16 => converted::<Float16Type>(array, f64::from),
             DataType::Int8 => converted::<Int8Type>(array, f64::from),
@@ -116,51 +120,48 @@ impl Column {
             DataType::Decimal64(_, scale) => converted::<Decimal64Type>(array, |x| decimal(x.into(), *scale)),
             DataType::Decimal128(_, scale) => converted::<Decimal128Type>(array, |x| decimal(x, *scale)),
             DataType::Decimal256(_, scale) => converted::<Decimal256Type>(array, |x| written(x, *scale)),
-            DataType::Boolean => Column::Bools(array.as_boolean().clone()),
-            DataType::Utf8 => Column::Words(array.as_string::<i32>().into()),
-            DataType::LargeUtf8 => Column::Words(array.as_string::<i64>().into()),
-            DataType::Utf8View => Column::Words(array.as_string_view().clone()),
+            DataType::Boolean => Values::Bools(array.as_boolean().clone()),
+            DataType::Utf8 => Values::Words(array.as_string::<i32>().into()),
+            DataType::LargeUtf8 => Values::Words(array.as_string::<i64>().into()),
+            DataType::Utf8View => Values::Words(array.as_string_view().clone()),
             DataType::Dictionary(..) => match array.as_any_dictionary_opt() {
-                Some(codes) if !codes.values().is_empty() => Column::Codes(
-                    codes.normalized_keys(),
-                    codes.nulls().cloned(),
-                    Box::new(Column::new(codes.values(), names)),
-                ),
-                _ => Column::There(Some(NullBuffer::new_null(array.len()))),
+                Some(codes) if !codes.values().is_empty() => {
+                    Values::Codes(codes.normalized_keys(), Box::new(Column::new(codes.values(), names)))
+                }
+                _ => {
+                    nulls = Some(NullBuffer::new_null(array.len()));
+                    Values::There
+                }
             },
-            _ => Column::There(array.logical_nulls()),
-        }
+            _ => Values::There,
+        };
+        Column { nulls, values }
     }
 
     /// The same where texts have this sign before fractions: as those of a text file are read.
     fn turned(self, decimal: Decimal) -> Column {
         let turned = |text: &str| String::from_utf8_lossy(&Decimal::Comma.point(text.as_bytes())).into_owned();
-        match self {
-            column if decimal == Decimal::Point => column,
-            Column::Words(array) => Column::Words(array.iter().map(|text| text.map(turned)).collect()),
-            Column::Codes(keys, nulls, words) => Column::Codes(keys, nulls, Box::new(words.turned(decimal))),
-            column => column,
-        }
+        let values = match self.values {
+            values if decimal == Decimal::Point => values,
+            Values::Words(array) => Values::Words(array.iter().map(|text| text.map(turned)).collect()),
+            Values::Codes(keys, words) => Values::Codes(keys, Box::new(words.turned(decimal))),
+            values => values,
+        };
+        Column { values, ..self }
     }
 
     fn cell(&self, row: usize) -> Cell<'_> {
-        let nulls = match self {
-            Column::Numbers(_, nulls) | Column::Singles(_, nulls) | Column::Whole(_, nulls) => nulls.as_ref(),
-            Column::Codes(_, nulls, _) | Column::There(nulls) => nulls.as_ref(),
-            Column::Bools(array) => array.nulls(),
-            Column::Words(array) => array.nulls(),
-        };
-        if nulls.is_some_and(|nulls| nulls.is_null(row)) {
+        if self.nulls.as_ref().is_some_and(|nulls| nulls.is_null(row)) {
             return Cell::Nothing;
         }
-        match self {
-            Column::Numbers(values, _) => Cell::Number(values[row]),
-            Column::Singles(values, _) => Cell::Single(values[row]),
-            Column::Whole(values, _) => Cell::Whole(values[row]),
-            Column::Codes(keys, _, values) => values.cell(keys[row]),
-            Column::There(_) => Cell::Text(b"-"),
-            Column::Bools(array) => Cell::Bool(array.value(row)),
-            Column::Words(array) => Cell::Text(array.value(row).as_bytes()),
+        match &self.values {
+            Values::Numbers(values) => Cell::Number(values[row]),
+            Values::Singles(values) => Cell::Single(values[row]),
+            Values::Whole(values) => Cell::Whole(values[row]),
+            Values::Codes(keys, words) => words.cell(keys[row]),
+            Values::There => Cell::Text(b"-"),
+            Values::Bools(array) => Cell::Bool(array.value(row)),
+            Values::Words(array) => Cell::Text(array.value(row).as_bytes()),
         }
     }
 }
@@ -203,7 +204,7 @@ impl Columns {
             let mut texts = Vec::new();
             for (at, array) in places.iter().zip(arrays) {
                 let column = Column::new(array, names(at)).turned(wanted.decimal);
-                if matches!(column, Column::Words(_) | Column::Codes(..)) {
+                if matches!(column.values, Values::Words(_) | Values::Codes(..)) {
                     texts.push(*at);
                 }
                 columns[*at] = Some(column);
@@ -245,7 +246,9 @@ impl Columns {
     /// files, which are then copied at once.
     fn plain(&self, wanted: &Wanted) -> Option<Vec<Cow<'_, [f64]>>> {
         let there = |at: usize| match self.columns[at].as_ref()? {
-            Column::Numbers(values, nulls) if nulls.as_ref().is_none_or(|nulls| nulls.null_count() == 0) => {
+            Column { values: Values::Numbers(values), nulls }
+                if nulls.as_ref().is_none_or(|of| of.null_count() == 0) =>
+            {
                 Some(values)
             }
             _ => None,

@@ -8,8 +8,8 @@ use std::{
 };
 
 use super::{
-    Batches, Cell, Decimal, Dialect, Fault, MAX_ROW, MAX_VALUES, Place, Result, Row, RowReader, Table, TableError,
-    TableSpec, Wanted,
+    About, Batches, Cell, Decimal, Dialect, Fault, MAX_ROW, MAX_VALUES, Place, Result, Row, RowReader, Table,
+    TableError, TableSpec, Wanted,
     cell::{Parsed, parse},
     layout::{Layout, layout},
     normal,
@@ -69,11 +69,9 @@ pub fn read_csv_from(reader: impl Read, name: &str, spec: &TableSpec) -> Result<
 pub(super) struct CsvReader<R: Read> {
     records: Records<Text<R>>,
     dialect: Dialect,
-    columns: Vec<String>,
+    about: About,
     /// Whether rows end by a delimiter with nothing behind it.
     open: bool,
-    /// The first column that is headed by a number, from 1: the first line may be a row.
-    numbered: Option<usize>,
     last_line: u64,
 }
 
@@ -99,12 +97,13 @@ impl<R: Read> CsvReader<R> {
         // Nothing is quoted that may be a row.
         let columns = columns.map_err(|error| numbered.map_or(error, |at| headed_by_a_number(name, at)))?;
         records.width = Some(width + usize::from(layout.open_rows));
-        Ok(CsvReader { records, dialect, columns, open: layout.open_rows, numbered, last_line })
+        let about = About { name: name.to_owned(), columns, numbered, ..About::default() };
+        Ok(CsvReader { records, dialect, about, open: layout.open_rows, last_line })
     }
 
     /// What is wrong with the shape of the present row.
     fn misshapen(&self) -> Option<Fault> {
-        let (got, expected) = (self.records.len(), self.columns.len());
+        let (got, expected) = (self.records.len(), self.about.columns.len());
         let expected_cells = expected + usize::from(self.open);
         let ends_open = got == expected + 1 && self.records.bytes(expected).trim_ascii().is_empty();
         let fits = if self.open { ends_open } else { got == expected };
@@ -118,7 +117,7 @@ impl<R: Read> CsvReader<R> {
                 Fault::Ragged { got, expected: expected_cells }
             });
         }
-        let mut cells = self.records.cells().zip(&self.columns);
+        let mut cells = self.records.cells().zip(&self.about.columns);
         let again = expected > 1 && cells.all(|(cell, name)| cell.trim_ascii() == name.as_bytes());
         let next = "take this line out: files may have been put together with their headers";
         again.then_some(Fault::Row("the header stands here once more", next))
@@ -126,44 +125,34 @@ impl<R: Read> CsvReader<R> {
 }
 
 impl<R: Read> RowReader for CsvReader<R> {
-    fn name(&self) -> &str {
-        &self.records.file
-    }
-
-    fn columns(&self) -> &[String] {
-        &self.columns
-    }
-
-    fn doubt(&self) -> Option<TableError> {
-        self.numbered.map(|at| headed_by_a_number(self.name(), at))
+    fn about(&self) -> &About {
+        &self.about
     }
 
     fn read(&mut self, wanted: &Wanted, table: &mut Table) -> Result<bool> {
+        let About { name, columns, .. } = &self.about;
         for _ in 0..BATCH {
             let before = self.records.spanning;
             let Some(Record { line, fault }) = self.records.next()? else { return Ok(false) };
             table.tally.spanning += self.records.spanning - before;
-            let name = &self.records.file[..];
-            if self.columns.len() == 1 {
+            if columns.len() == 1 {
                 for missing in self.last_line + 1..line {
-                    table.spoil(name, Fault::EmptyCell.of_cell((name, Place::Line(missing)), &self.columns[0]))?;
+                    table.spoil(name, Fault::EmptyCell.of_cell((name, Place::Line(missing)), &columns[0]))?;
                 }
             }
             // Blank lines within a cell are none between rows.
             self.last_line = self.records.line();
-            let spot = (name, Place::Line(line));
+            let spot = (name.as_str(), Place::Line(line));
             if table.signs.wants_more(wanted.measured.len()) {
                 let commas = self.records.may_have_commas();
                 self.records.cells().for_each(|cell| table.signs.look_anywhere(spot, cell, commas));
             }
             match fault.or_else(|| self.misshapen()) {
                 Some(fault) => table.spoil(name, fault.of_row(spot))?,
-                None if self.dialect.decimal == Decimal::Point => {
-                    take(spot, &self.columns, &self.records, wanted, table)?
-                }
+                None if self.dialect.decimal == Decimal::Point => take(spot, columns, &self.records, wanted, table)?,
                 None => {
                     let row = WithCommas(self.records.cells().map(|cell| self.dialect.decimal.point(cell)).collect());
-                    take(spot, &self.columns, &row, wanted, table)?;
+                    take(spot, columns, &row, wanted, table)?;
                 }
             }
         }
@@ -234,7 +223,7 @@ fn number_in<'a>(mut header: impl Iterator<Item = &'a [u8]>) -> Option<usize> {
     header.position(|cell| matches!(parse(cell), Parsed::Number(_) | Parsed::DecimalComma))
 }
 
-fn headed_by_a_number(file: &str, at: usize) -> TableError {
+pub(super) fn headed_by_a_number(file: &str, at: usize) -> TableError {
     let what = format!("column {at} is headed by a number, so the first line looks like data");
     let next = "add a header line with a name for every column; if the numbers are names, ask for the columns by them, or give them others in \
                 [rows.columns] of site.toml";

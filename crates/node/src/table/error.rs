@@ -18,12 +18,20 @@ pub enum Place {
     Row(u64),
 }
 
+impl Place {
+    /// What it is called, and its number.
+    fn parts(self) -> (&'static str, u64) {
+        match self {
+            Place::Line(line) => ("line", line),
+            Place::Row(row) => ("row", row),
+        }
+    }
+}
+
 impl fmt::Display for Place {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Place::Line(line) => write!(f, "line {line}"),
-            Place::Row(row) => write!(f, "row {row}"),
-        }
+        let (what, number) = self.parts();
+        write!(f, "{what} {number}")
     }
 }
 
@@ -84,24 +92,18 @@ impl Serialize for Reasons {
 impl fmt::Display for Reasons {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let listed = self.0.iter().take(Self::LISTED).map(|Reason { why, rows, first }| {
-            let number = |place: &Place| match place {
-                Place::Line(n) | Place::Row(n) => n.to_string(),
-            };
             let more = if *rows > first.len() as u64 { ", …" } else { "" };
-            let several = first.iter().any(|(file, _)| file.is_some());
-            match &first[..] {
-                [] => format!("{rows} with {why}"),
-                [one] if more.is_empty() => format!("{rows} with {why} ({})", placed(one)),
-                all if several => {
-                    let all: Vec<String> = all.iter().map(placed).collect();
-                    format!("{rows} with {why} ({}{more})", all.join(", "))
-                }
-                all => {
-                    let what = if matches!(all[0].1, Place::Line(_)) { "lines" } else { "rows" };
-                    let all: Vec<String> = all.iter().map(|(_, place)| number(place)).collect();
-                    format!("{rows} with {why} ({what} {}{more})", all.join(", "))
-                }
-            }
+            // Several of one file are called lines or rows once.
+            let called = match &first[..] {
+                [(None, place), _, ..] => format!("{}s ", place.parts().0),
+                _ => String::new(),
+            };
+            let each = |of: &(Option<String>, Place)| match called.as_str() {
+                "" => placed(of),
+                _ => of.1.parts().1.to_string(),
+            };
+            let places: Vec<String> = first.iter().map(each).collect();
+            format!("{rows} with {why} ({called}{}{more})", places.join(", "))
         });
         f.write_str(&listed.collect::<Vec<_>>().join("; "))?;
         let others: u64 = self.0.iter().skip(Self::LISTED).map(|reason| reason.rows).sum();

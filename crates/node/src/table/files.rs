@@ -7,8 +7,7 @@ use std::{
 };
 
 use super::{
-    Dialect, Fault, MAX_FILES, Result, RowReader, Table, TableError, Wanted, input::open_one, print::Print,
-    wanted::list,
+    About, Dialect, Fault, MAX_FILES, Result, RowReader, Table, Wanted, input::open_one, print::Print, wanted::list,
 };
 use crate::cost::counted;
 
@@ -19,10 +18,9 @@ use crate::cost::counted;
 /// A [`TableError`] that names it.
 pub fn open(name: &Path, dialect: Dialect) -> Result<Box<dyn RowReader>> {
     let (files, passed_over) = all_of(name)?;
-    let names: Vec<String> = passed_over.iter().map(|path| path.display().to_string()).collect();
     match &files[..] {
-        [one] if names.is_empty() => open_one(one, dialect),
-        _ => Ok(Box::new(Parts { passed_over: names, ..Parts::new(files, dialect)? })),
+        [one] if passed_over.is_empty() => open_one(one, dialect),
+        _ => Ok(Box::new(Parts::new(files, &passed_over, dialect)?)),
     }
 }
 
@@ -109,26 +107,28 @@ struct Parts {
     files: std::vec::IntoIter<PathBuf>,
     dialect: Dialect,
     now: Box<dyn RowReader>,
+    /// Of the present file and the columns of the first.
+    about: About,
     first: String,
-    columns: Vec<String>,
     /// Of the rows of the present file, and which file before had those.
     print: Print,
     known: HashMap<Print, String>,
-    passed_over: Vec<String>,
 }
 
 impl Parts {
-    fn new(files: Vec<PathBuf>, dialect: Dialect) -> Result<Parts> {
+    fn new(files: Vec<PathBuf>, passed_over: &[PathBuf], dialect: Dialect) -> Result<Parts> {
         let mut files = files.into_iter();
         let now = open_one(&files.next().unwrap_or_default(), dialect)?;
-        let (first, columns) = (now.name().to_owned(), now.columns().to_vec());
-        let (print, known, passed_over) = (Print::default(), HashMap::new(), Vec::new());
-        Ok(Parts { files, dialect, now, first, columns, print, known, passed_over })
+        let passed_over = passed_over.iter().map(|path| path.display().to_string()).collect();
+        let About { name, columns, numbered, .. } = now.about();
+        let (first, columns, numbered) = (name.clone(), columns.clone(), *numbered);
+        let about = About { name: first.clone(), columns, numbered, passed_over };
+        Ok(Parts { files, dialect, now, about, first, print: Print::default(), known: HashMap::new() })
     }
 
     /// Whether the file that has ended is no copy of one before. Under noise its rows count all the same, and the operator is told.
     fn no_copy(&mut self, wanted: &Wanted, table: &mut Table) -> Result<()> {
-        let (print, name) = (std::mem::take(&mut self.print), self.now.name());
+        let (print, name) = (std::mem::take(&mut self.print), &self.about.name);
         let Some(known) = self.known.get(&print).filter(|_| print.rows > 0) else {
             self.known.insert(print, name.to_owned());
             return Ok(());
@@ -144,20 +144,8 @@ impl Parts {
 }
 
 impl RowReader for Parts {
-    fn name(&self) -> &str {
-        self.now.name()
-    }
-
-    fn columns(&self) -> &[String] {
-        &self.columns
-    }
-
-    fn passed_over(&self) -> &[String] {
-        &self.passed_over
-    }
-
-    fn doubt(&self) -> Option<TableError> {
-        self.now.doubt()
+    fn about(&self) -> &About {
+        &self.about
     }
 
     fn read(&mut self, wanted: &Wanted, table: &mut Table) -> Result<bool> {
@@ -180,13 +168,15 @@ impl RowReader for Parts {
         let Some(next) = self.files.next() else { return Ok(false) };
         self.now = open_one(&next, self.dialect)?;
         table.tally.files += 1;
-        if self.now.columns() != self.columns {
+        let About { name, columns, .. } = self.now.about();
+        self.about.name.clone_from(name);
+        if *columns != self.about.columns {
             let what = format!("its columns are others than those of {}, the first file of this source", self.first);
-            let known = list(&self.columns);
+            let known = list(&self.about.columns);
             let next = format!(
                 "give every file of the source the same columns in the same order, or take the one out that is none of rows; the first has {known}"
             );
-            return Err(Fault::said(what, next).of(self.now.name()));
+            return Err(Fault::said(what, next).of(name));
         }
         Ok(true)
     }

@@ -97,6 +97,19 @@ impl Bytes<'_> {
         }
     }
 
+    /// Reads a struct to its end: `each` reads the value of a field, of which it is handed the type and the number.
+    fn fields(&mut self, mut each: impl FnMut(&mut Self, u8, u16) -> Option<()>) -> Option<()> {
+        let mut at = 0;
+        loop {
+            let kind;
+            (kind, at) = self.field(at)?;
+            if kind == 0 {
+                return Some(());
+            }
+            each(self, kind, at)?;
+        }
+    }
+
     /// How many elements of which type a list has.
     fn list(&mut self) -> Option<(u8, u64)> {
         let head = self.byte()?;
@@ -125,12 +138,7 @@ impl Bytes<'_> {
                 (TRUE | FALSE, _) => None,
                 (of, elements) => (0..elements).try_for_each(|_| self.skip(of, depth)),
             },
-            STRUCT => loop {
-                match self.field(0)?.0 {
-                    0 => break Some(()),
-                    kind => self.skip(kind, depth)?,
-                }
-            },
+            STRUCT => self.fields(|bytes, kind, _| bytes.skip(kind, depth)),
             _ => None,
         }
     }
@@ -159,20 +167,19 @@ impl Bytes<'_> {
 
     /// One column: how many children it has.
     fn element(&mut self) -> Option<u64> {
-        let (mut at, mut children) = (0, 0);
-        loop {
-            let kind;
-            (kind, at) = self.field(at)?;
-            match (kind, at) {
-                (0, _) => return Some(children),
-                // Numbers are written with their sign in the lowest bit.
-                (I32, 5) => children = Some(self.number()?).filter(|number| number & 1 == 0)? / 2,
-                (I32, 1..=3 | 6..=9) | (BINARY, 4) => self.skip(kind, 1)?,
-                (STRUCT, 10) => self.meaning()?,
-                (_, 1..=10) => return None,
-                _ => self.skip(kind, MAX_PARTS)?,
+        let mut children = 0;
+        self.fields(|bytes, kind, at| match (kind, at) {
+            // Numbers are written with their sign in the lowest bit.
+            (I32, 5) => {
+                children = bytes.number().filter(|number| number & 1 == 0)? / 2;
+                Some(())
             }
-        }
+            (I32, 1..=3 | 6..=9) | (BINARY, 4) => bytes.skip(kind, 1),
+            (STRUCT, 10) => bytes.meaning(),
+            (_, 1..=10) => None,
+            _ => bytes.skip(kind, MAX_PARTS),
+        })?;
+        Some(children)
     }
 
     /// What a column's values mean: a union of structs, most of them empty.
@@ -194,25 +201,17 @@ impl Bytes<'_> {
             self.skip(kind, MAX_PARTS)?;
             return (self.byte()? == 0).then_some(());
         }
-        let mut at = 0;
-        loop {
-            let kind;
-            (kind, at) = self.field(at)?;
-            if kind == 0 {
-                break;
+        self.fields(|bytes, kind, at| match (kind, usize::from(at).checked_sub(1).and_then(|at| kinds.get(at))) {
+            (FALSE, Some(&TRUE)) => Some(()),
+            // The unit of a time: a union of empty structs.
+            (STRUCT, Some(&STRUCT)) => {
+                let unit = (bytes.field(0)?.0, bytes.byte()?, bytes.byte()?);
+                (unit == (STRUCT, 0, 0)).then_some(())
             }
-            match (kind, usize::from(at).checked_sub(1).and_then(|at| kinds.get(at))) {
-                (FALSE, Some(&TRUE)) => {}
-                // The unit of a time: a union of empty structs.
-                (STRUCT, Some(&STRUCT)) => {
-                    let unit = (self.field(0)?.0, self.byte()?, self.byte()?);
-                    (unit == (STRUCT, 0, 0)).then_some(())?;
-                }
-                (kind, Some(known)) if kind == *known => self.skip(kind, 1)?,
-                (_, Some(_)) => return None,
-                (kind, None) => self.skip(kind, MAX_PARTS)?,
-            }
-        }
+            (kind, Some(known)) if kind == *known => bytes.skip(kind, 1),
+            (_, Some(_)) => None,
+            (kind, None) => bytes.skip(kind, MAX_PARTS),
+        })?;
         (self.byte()? == 0).then_some(())
     }
 }

@@ -1,13 +1,15 @@
 //! Rows that a program hands over in memory: numbers alone, as they are to be answered from.
 
-use super::{Batches, Cell, Fault, Place, Result, Row, RowReader, Table, TableSpec, Wanted, source::all_of, take};
+use super::{
+    About, Batches, Cell, Fault, Place, Result, Row, RowReader, Table, TableSpec, Wanted, source::all_of, take,
+};
 
 /// What errors call them.
 const NAME: &str = "the rows that were handed over";
 
 /// Numbers row by row, n x d.
 struct Given<'a> {
-    columns: &'a [String],
+    about: About,
     values: &'a [f64],
 }
 
@@ -20,17 +22,14 @@ impl Row for Numbers<'_> {
 }
 
 impl RowReader for Given<'_> {
-    fn name(&self) -> &str {
-        NAME
-    }
-
-    fn columns(&self) -> &[String] {
-        self.columns
+    fn about(&self) -> &About {
+        &self.about
     }
 
     fn read(&mut self, wanted: &Wanted, table: &mut Table) -> Result<bool> {
-        for (row, at) in self.values.chunks_exact(self.columns.len()).zip(1..) {
-            take((NAME, Place::Row(at)), self.columns, &Numbers(row), wanted, table)?;
+        let columns = &self.about.columns;
+        for (row, at) in self.values.chunks_exact(columns.len()).zip(1..) {
+            take((NAME, Place::Row(at)), columns, &Numbers(row), wanted, table)?;
         }
         self.values = &[];
         Ok(false)
@@ -47,5 +46,6 @@ pub fn read_given(values: &[f64], spec: &TableSpec) -> Result<Table> {
         let what = format!("{} numbers are no rows of {} columns", values.len(), columns.len());
         return Err(Fault::said(what, "hand over n x d numbers, in the plan's columns").of(NAME));
     }
-    all_of(Batches::new(Box::new(Given { columns, values }), spec)?)
+    let about = About { name: NAME.to_owned(), columns: columns.to_vec(), ..About::default() };
+    all_of(Batches::new(Box::new(Given { about, values }), spec)?)
 }

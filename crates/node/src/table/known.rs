@@ -25,25 +25,21 @@ const FRAME: &str =
 const FLAT: &str = "write one line of text a row, under a header, as CSV";
 /// What a build without the feature `columnar` says.
 const BUILD: &str = "build veilsum with `--features columnar`, or export it as CSV";
+const ZSTD: &str = "it is packed with zstd, which this build of veilsum does not read";
+const STREAM: &str = "this is an Arrow stream, which this build of veilsum does not read";
 
-use Form::{ArrowStream, Other};
+use Form::Other;
 
 /// Where the bytes stand by which a form is known, and which these are; what it is, and what to do if it is not read.
 type Known = (usize, &'static [&'static [u8]], Form, &'static str, &'static str);
 
 const FORMS: [Known; 41] = [
     (0, &[super::gzip::MAGIC], Form::Gzip, "it is packed twice", "unpack it once"),
-    (0, &[b"\x28\xb5\x2f\xfd"], Form::Zstd, "it is packed with zstd, which this build of veilsum does not read", BUILD),
-    (1, &[b"\x2a\x4d\x18"], Form::Zstd, "it is packed with zstd, which this build of veilsum does not read", BUILD),
+    (0, &[b"\x28\xb5\x2f\xfd"], Form::Zstd, ZSTD, BUILD),
+    (1, &[b"\x2a\x4d\x18"], Form::Zstd, ZSTD, BUILD),
     (0, &[b"PAR1", b"PARE"], Form::Parquet, "this is a Parquet file, which this build of veilsum does not read", BUILD),
     (0, &[b"ARROW1"], Form::ArrowFile, "this is an Arrow file, which this build of veilsum does not read", BUILD),
-    (
-        0,
-        &[b"\xff\xff\xff\xff"],
-        ArrowStream,
-        "this is an Arrow stream, which this build of veilsum does not read",
-        BUILD,
-    ),
+    (0, &[b"\xff\xff\xff\xff"], Form::ArrowStream, STREAM, BUILD),
     (0, &[b"FEA1"], Other, "this is a Feather file of version 1", "write it as Feather 2, Parquet or CSV"),
     (30, &[b"[Content_Types].xml", b"xl/", b"_rels/", b"docProps/"], Other, "this is an Excel workbook", SHEET),
     (30, &[b"mimetypeapplication/vnd.oasis"], Other, "this is a workbook of LibreOffice", SHEET),
@@ -115,7 +111,7 @@ pub(super) fn told(head: &[u8]) -> (Form, &'static str, &'static str) {
         return (*form, what, next);
     }
     if is_old_stream(head) {
-        return (Form::ArrowStream, "this is an Arrow stream, which this build of veilsum does not read", BUILD);
+        return (Form::ArrowStream, STREAM, BUILD);
     }
     let head = String::from_utf8_lossy(head.strip_prefix(b"\xef\xbb\xbf").unwrap_or(head)).to_lowercase();
     let head = head.trim_start();

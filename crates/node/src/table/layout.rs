@@ -58,20 +58,11 @@ impl Reading {
         let header: Vec<Vec<u8>> = records.cells().map(<[u8]>::to_vec).collect();
         records.width = Some(header.len());
         let mut rows = Vec::new();
-        let (mut ended, mut broken) = (false, false);
+        let mut next = Ok(None);
         while rows.len() < ROWS {
+            next = records.next();
             // What cannot be told apart is told when it is read.
-            let record = match records.next() {
-                Ok(Some(record)) => record,
-                Ok(None) => {
-                    ended = true;
-                    break;
-                }
-                Err(_) => {
-                    broken = true;
-                    break;
-                }
-            };
+            let Ok(Some(record)) = &next else { break };
             let open = records.cells().next_back().is_some_and(|cell| cell.trim_ascii().is_empty());
             let is = |cell: &[u8]| parse(&dialect.decimal.point(cell));
             let numbers = records.cells().any(|cell| matches!(is(cell), Parsed::Number(_) | Parsed::DecimalComma));
@@ -80,10 +71,10 @@ impl Reading {
             let decimal = records.cells().all(|cell| !cell.contains(&b',') || is_decimal(cell));
             rows.push(Seen { line: record.line, cells, open, numbers, commas, decimal });
         }
-        if ended && !whole {
+        if matches!(next, Ok(None)) && !whole {
             rows.pop();
         }
-        Some(Reading { delimiter: by, header, rows, broken })
+        Some(Reading { delimiter: by, header, rows, broken: next.is_err() })
     }
 
     fn ends_open(&self) -> bool {

@@ -61,7 +61,8 @@ pub use person::PersonKey;
 pub use row::{Row, take};
 pub use rules::{Filter, Meaning, Missing, RowRules, Unit, nearest};
 use source::Batches;
-pub use source::{RowReader, Table};
+pub(crate) use source::csv_of;
+pub use source::{About, RowReader, Table};
 use spelling::normal;
 
 /// The names of all columns of a table, of which `asked` are those that somebody asks for.
@@ -74,10 +75,10 @@ pub fn read_header<'a>(
     asked: impl IntoIterator<Item = &'a str>,
 ) -> Result<Vec<String>> {
     let source = open(name.as_ref(), dialect)?;
-    let columns = source.columns().to_vec();
+    let About { name, columns, numbered, .. } = source.about();
     let mut asked = asked.into_iter().map(|name| columns.iter().any(|column| *column == normal(name)));
     let is_header = asked.next() == Some(true) && asked.all(|there| there);
-    source.doubt().filter(|_| !is_header).map_or(Ok(columns), Err)
+    numbered.filter(|_| !is_header).map_or(Ok(columns.clone()), |at| Err(csv::headed_by_a_number(name, at)))
 }
 
 /// Opens a table to read the chosen columns; where rows of persons are cut, after a pass that finds those that count.

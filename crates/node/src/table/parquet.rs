@@ -18,11 +18,10 @@ use parquet::{
 };
 
 use super::{
-    Fault, Result, RowReader, Table, Wanted,
-    columns::{Columns, check_types, guarded, names_of},
+    About, Fault, Result, RowReader, Table, Wanted,
+    columns::{Columns, about, check_types, guarded},
     footer,
     types::EXTENSION,
-    wanted::check_names,
 };
 
 /// Rows that are decoded at a time: their columns stay in the processor's second cache.
@@ -33,10 +32,9 @@ const MAX_NOTE: usize = 16 << 20;
 
 /// An open Parquet file.
 pub(super) struct ParquetReader {
-    name: String,
-    columns: Vec<String>,
+    about: About,
     file: File,
-    about: ArrowReaderMetadata,
+    described: ArrowReaderMetadata,
     reader: Option<(ParquetRecordBatchReader, Vec<usize>)>,
     rows: u64,
 }
@@ -48,26 +46,24 @@ impl ParquetReader {
         // What a writer noted of its own types has no part in it, and would be a second description to guard against.
         let options = ArrowReaderOptions::new().with_skip_arrow_metadata(true);
         let what = "its description at the end cannot be read";
-        let about = guarded(name, what, || {
-            let about = ArrowReaderMetadata::load(&file, options.clone())?;
-            match without_zeros(about.metadata())? {
-                None => Ok(about),
+        let described = guarded(name, what, || {
+            let described = ArrowReaderMetadata::load(&file, options.clone())?;
+            match without_zeros(described.metadata())? {
+                None => Ok(described),
                 Some(mended) => ArrowReaderMetadata::try_new(mended.into(), options),
             }
         })?;
-        let columns = names_of(about.schema());
-        check_names(name, &columns)?;
-        Ok(ParquetReader { name: name.to_owned(), columns, file, about, reader: None, rows: 0 })
+        Ok(ParquetReader { about: about(name, described.schema())?, file, described, reader: None, rows: 0 })
     }
 
     /// The types of the columns: what the writer noted as a span of time is one, which Parquet has as whole numbers, and so is what it called
     /// a type. Nothing else of its note has a part in it, and one that cannot be read has none.
     fn types(&self) -> Schema {
-        let own = Schema::clone(self.about.schema());
-        let notes = self.about.metadata().file_metadata().key_value_metadata().into_iter().flatten();
+        let own = Schema::clone(self.described.schema());
+        let notes = self.described.metadata().file_metadata().key_value_metadata().into_iter().flatten();
         let note = notes.filter(|note| note.key == "ARROW:schema").find_map(|note| note.value.as_deref());
         let bytes = note.and_then(|text| STANDARD.decode(text).ok()).filter(|bytes| bytes.len() <= MAX_NOTE);
-        let noted = bytes.and_then(|bytes| guarded(&self.name, "", || try_schema_from_ipc_buffer(&bytes)).ok());
+        let noted = bytes.and_then(|bytes| guarded(&self.about.name, "", || try_schema_from_ipc_buffer(&bytes)).ok());
         let field = |field: &FieldRef| {
             let Some(noted) = noted.as_ref().and_then(|noted| noted.field_with_name(field.name()).ok()) else {
                 return field.clone();
@@ -84,13 +80,13 @@ impl ParquetReader {
     }
 
     fn begin(&self, wanted: &Wanted) -> Result<(ParquetRecordBatchReader, Vec<usize>)> {
-        check_types(&self.name, &self.types(), wanted)?;
+        check_types(&self.about.name, &self.types(), wanted)?;
         let places: Vec<usize> = wanted.places().into_keys().collect();
         self.check_packing(&places)?;
-        let file = self.file.try_clone().map_err(|source| Fault::Open(source).of(&self.name))?;
-        let reader = guarded(&self.name, "its row groups do not fit to its description", || {
-            let mask = ProjectionMask::roots(self.about.parquet_schema(), places.iter().copied());
-            let builder = ParquetRecordBatchReaderBuilder::new_with_metadata(file, self.about.clone());
+        let file = self.file.try_clone().map_err(|source| Fault::Open(source).of(&self.about.name))?;
+        let reader = guarded(&self.about.name, "its row groups do not fit to its description", || {
+            let mask = ProjectionMask::roots(self.described.parquet_schema(), places.iter().copied());
+            let builder = ParquetRecordBatchReaderBuilder::new_with_metadata(file, self.described.clone());
             builder.with_projection(mask).with_batch_size(BATCH).build()
         })?;
         Ok((reader, places))
@@ -98,17 +94,18 @@ impl ParquetReader {
 
     /// Whether what wanted columns are packed by is built in.
     fn check_packing(&self, places: &[usize]) -> Result<()> {
-        let root = |chunk: usize| self.about.parquet_schema().get_column_root_idx(chunk);
-        for group in self.about.metadata().row_groups() {
+        let root = |chunk: usize| self.described.parquet_schema().get_column_root_idx(chunk);
+        for group in self.described.metadata().row_groups() {
             for (at, chunk) in group.columns().iter().enumerate().filter(|(at, _)| places.contains(&root(*at))) {
                 let packing = match chunk.compression() {
                     Compression::BROTLI(_) => "brotli",
                     Compression::LZO => "LZO",
                     _ => continue,
                 };
-                let what = format!("the column {:?} is packed by {packing}, which is not read", self.columns[root(at)]);
+                let what =
+                    format!("the column {:?} is packed by {packing}, which is not read", self.about.columns[root(at)]);
                 let next = "write the file anew with another compression: zstd, snappy, gzip, lz4 or none";
-                return Err(Fault::said(what, next).of(&self.name));
+                return Err(Fault::said(what, next).of(&self.about.name));
             }
         }
         Ok(())
@@ -136,12 +133,8 @@ fn without_zeros(about: &ParquetMetaData) -> Result<Option<ParquetMetaData>, Par
 }
 
 impl RowReader for ParquetReader {
-    fn name(&self) -> &str {
-        &self.name
-    }
-
-    fn columns(&self) -> &[String] {
-        &self.columns
+    fn about(&self) -> &About {
+        &self.about
     }
 
     fn read(&mut self, wanted: &Wanted, table: &mut Table) -> Result<bool> {
@@ -150,17 +143,17 @@ impl RowReader for ParquetReader {
         }
         let Some((reader, places)) = &mut self.reader else { return Ok(false) };
         let what = "a page does not hold what its description says";
-        let next = guarded(&self.name, what, || reader.next().transpose())?;
+        let next = guarded(&self.about.name, what, || reader.next().transpose())?;
         let Some(batch) = next else {
-            let said = self.about.metadata().file_metadata().num_rows();
+            let said = self.described.metadata().file_metadata().num_rows();
             if u64::try_from(said) != Ok(self.rows) {
-                return Err(Fault::Damaged("it has another number of rows than it says").of(&self.name));
+                return Err(Fault::Damaged("it has another number of rows than it says").of(&self.about.name));
             }
             return Ok(false);
         };
-        let columns = Columns::new(&self.name, self.columns.len(), places, batch.columns(), wanted)?;
+        let columns = Columns::new(&self.about.name, self.about.columns.len(), places, batch.columns(), wanted)?;
         let rows = batch.num_rows();
-        columns.take_rows(&self.name, &self.columns, (self.rows, rows), wanted, table)?;
+        columns.take_rows(&self.about.name, &self.about.columns, (self.rows, rows), wanted, table)?;
         self.rows += rows as u64;
         Ok(true)
     }

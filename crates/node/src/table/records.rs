@@ -21,13 +21,9 @@ pub(super) const TOO_LONG: Fault = Fault::Row("more than fits on a line", "look 
 
 /// How a text is split into cells; without a delimiter every line is one.
 impl Dialect {
-    /// The byte that ends a cell which begins at the start of `rest`, and where it stands.
+    /// Where a cell ends that begins at the start of `rest`.
     fn end(self, rest: &[u8]) -> usize {
-        match self.delimiter {
-            None => rest.len(),
-            Some(Delimiter::Blanks) => memchr2(b' ', b'\t', rest).unwrap_or(rest.len()),
-            Some(delimiter) => memchr(delimiter.byte(), rest).unwrap_or(rest.len()),
-        }
+        rest.iter().position(|byte| self.is_delimiter(*byte)).unwrap_or(rest.len())
     }
 
     fn is_delimiter(self, byte: u8) -> bool {
@@ -42,9 +38,8 @@ impl Dialect {
     pub(super) fn count(self, line: &[u8]) -> usize {
         match self.delimiter {
             _ if line.iter().all(u8::is_ascii_whitespace) => 0,
-            None => 1,
             Some(Delimiter::Blanks) => line.split(|byte| is_blank(*byte)).filter(|word| !word.is_empty()).count(),
-            Some(delimiter) => 1 + line.iter().filter(|byte| **byte == delimiter.byte()).count(),
+            _ => 1 + line.iter().filter(|byte| self.is_delimiter(**byte)).count(),
         }
     }
 }

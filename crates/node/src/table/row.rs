@@ -6,7 +6,6 @@ use super::{
     cell::{Parsed, alike, parse},
     print::Print,
     spelling::Spellings,
-    tally::Moved,
     wanted::{OTHER, list},
 };
 
@@ -136,13 +135,13 @@ impl<R: Row> Taken<'_, R> {
         let row = &table.values[table.values.len() - table.columns.len()..];
         for (of, (column, x)) in table.tally.columns.iter_mut().zip(self.wanted.columns.iter().zip(row)) {
             match column.limit {
-                Some(limit) if *x < limit.low => of.note(Moved::Up, file, self.spot.1),
-                Some(limit) if *x > limit.high => of.note(Moved::Down, file, self.spot.1),
+                Some(limit) if *x < limit.low => of.note(|of| &mut of.below, file, self.spot.1),
+                Some(limit) if *x > limit.high => of.note(|of| &mut of.above, file, self.spot.1),
                 _ => {}
             }
         }
         for i in others {
-            table.tally.columns[self.wanted.columns.len() + i].note(Moved::Other, file, self.spot.1);
+            table.tally.columns[self.wanted.columns.len() + i].note(|of| &mut of.other, file, self.spot.1);
         }
         table.tally.used += 1;
     }

@@ -61,6 +61,11 @@ impl RowRules {
         Dialect { delimiter, decimal: self.decimal.unwrap_or_default(), multiline, by_line: false }
     }
 
+    /// Whether a file need not say them.
+    pub fn say_nothing(&self) -> bool {
+        *self == RowRules::default()
+    }
+
     /// The same with words as cells are read: where commas are decimal, a number among them has its comma, as the file has it.
     pub(super) fn as_read(&self) -> Cow<'_, RowRules> {
         let decimal = self.dialect().decimal;
@@ -139,22 +144,12 @@ pub struct Filter {
 pub struct Condition {
     /// The file's name of the column.
     pub column: String,
-    is: Is,
+    /// As it is written; `in` is one in small letters.
+    sign: &'static str,
     numbers: Vec<f64>,
     texts: Vec<String>,
     /// The texts, as cells are compared with them.
     words: Spellings<()>,
-}
-
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-enum Is {
-    Equal,
-    Other,
-    Less,
-    AtMost,
-    More,
-    AtLeast,
-    OneOf,
 }
 
 impl TryFrom<String> for Filter {
@@ -220,13 +215,13 @@ impl Condition {
         let order = |wanted: fn(&f64, &f64) -> bool| {
             cell.number().zip(self.numbers.first()).is_some_and(|(own, number)| wanted(&own, number))
         };
-        Some(match self.is {
-            Is::Equal | Is::OneOf => equal(),
-            Is::Other => !equal(),
-            Is::Less => order(f64::lt),
-            Is::AtMost => order(f64::le),
-            Is::More => order(f64::gt),
-            Is::AtLeast => order(f64::ge),
+        Some(match self.sign {
+            "!=" => !equal(),
+            "<" => order(f64::lt),
+            "<=" => order(f64::le),
+            ">" => order(f64::gt),
+            ">=" => order(f64::ge),
+            _ => equal(),
         })
     }
 
@@ -254,7 +249,7 @@ enum Word<'a> {
     Bare(&'a str),
     Name(&'a str),
     Text(&'a str),
-    Sign(&'a str),
+    Sign(&'static str),
 }
 
 impl fmt::Display for Word<'_> {
@@ -297,20 +292,15 @@ impl<'a> Words<'a> {
             Some(other) => return Err(format!("filter: the name of a column belongs in the place of {other}")),
             None => return Err("filter: the name of a column is missing at its end".into()),
         };
-        let is = match self.next()? {
-            Some(Word::Sign("=")) => Is::Equal,
-            Some(Word::Sign("!=")) => Is::Other,
-            Some(Word::Sign("<")) => Is::Less,
-            Some(Word::Sign("<=")) => Is::AtMost,
-            Some(Word::Sign(">")) => Is::More,
-            Some(Word::Sign(">=")) => Is::AtLeast,
-            Some(Word::Bare(word)) if word.eq_ignore_ascii_case("in") => Is::OneOf,
+        let sign = match self.next()? {
+            Some(Word::Sign(sign)) if !["(", ")", ","].contains(&sign) => sign,
+            Some(Word::Bare(word)) if word.eq_ignore_ascii_case("in") => "in",
             _ => return Err(format!("filter: one of =, !=, <, <=, >, >=, in belongs after {column:?}")),
         };
         let mut condition =
-            Condition { column, is, numbers: Vec::new(), texts: Vec::new(), words: Spellings::default() };
-        if is == Is::OneOf { self.list(&mut condition) } else { self.value(&mut condition) }?;
-        if !matches!(is, Is::Equal | Is::Other | Is::OneOf) && condition.numbers.is_empty() {
+            Condition { column, sign, numbers: Vec::new(), texts: Vec::new(), words: Spellings::default() };
+        if sign == "in" { self.list(&mut condition) } else { self.value(&mut condition) }?;
+        if sign.starts_with(['<', '>']) && condition.numbers.is_empty() {
             return Err(format!(
                 "filter: <, <=, > and >= compare numbers, and {:?} is compared with a text: write the number without quotes",
                 condition.column

@@ -3,14 +3,14 @@
 use std::{
     borrow::Cow,
     collections::HashMap,
-    fmt,
+    fmt, io,
     path::{Path, PathBuf},
     sync::Arc,
 };
 
 use super::{
     Counting, Fault, Halt, MAX_LISTED, MAX_VALUES, Place, Reasons, Result, TableError, TableSpec, Tally, Unusable,
-    Wanted, person::Pass, print::Print, signs::Signs, tally, wanted::choose,
+    Wanted, csv::headed_by_a_number, person::Pass, print::Print, signs::Signs, tally, wanted::choose,
 };
 use crate::{
     files::{self, Existing},
@@ -21,29 +21,29 @@ use crate::{
 #[cfg(feature = "columnar")]
 const TOGETHER: usize = 64;
 
+/// What is known of an open table before its rows are read.
+#[derive(Default)]
+pub struct About {
+    /// What errors call it.
+    pub name: String,
+    /// The names of all columns, each another.
+    pub columns: Vec<String>,
+    /// The first column that is headed by a number, from 1: if nobody asks for its columns by their names, these may be a row.
+    pub numbered: Option<usize>,
+    /// Files of its folder that are not read.
+    pub passed_over: Vec<String>,
+}
+
 /// An open table, whose rows come in batches.
 pub trait RowReader {
-    /// What errors call it.
-    fn name(&self) -> &str;
-
-    /// The names of all columns, each another.
-    fn columns(&self) -> &[String];
-
-    /// What is wrong if nobody asks for its columns by their names: these may be a row.
-    fn doubt(&self) -> Option<TableError> {
-        None
-    }
+    /// What is known of it.
+    fn about(&self) -> &About;
 
     /// Appends the wanted cells of the next rows to `table`, by [`take`](super::row::take); false where none is left.
     ///
     /// # Errors
     /// A [`TableError`] that names the table and, where there is one, line and column; never what a cell holds.
     fn read(&mut self, wanted: &Wanted, table: &mut Table) -> Result<bool>;
-
-    /// Files of its folder that are not read.
-    fn passed_over(&self) -> &[String] {
-        &[]
-    }
 }
 
 /// An open table and what is wanted of it.
@@ -66,10 +66,11 @@ impl<'a> Batches<'a> {
 
     /// The same where it is known which rows of persons count.
     pub(super) fn of(source: Box<dyn RowReader + 'a>, spec: &TableSpec, counting: &Counting) -> Result<Batches<'a>> {
-        let wanted = choose(source.name(), source.columns(), spec);
+        let about = source.about();
+        let wanted = choose(&about.name, &about.columns, spec);
         let asked = wanted.is_ok() && !(spec.columns.is_empty() && spec.categorical.is_empty());
-        if let Some(doubt) = source.doubt().filter(|_| !asked) {
-            return Err(doubt);
+        if let Some(at) = about.numbered.filter(|_| !asked) {
+            return Err(headed_by_a_number(&about.name, at));
         }
         let wanted = wanted?;
         let known = &wanted.known;
@@ -77,8 +78,8 @@ impl<'a> Batches<'a> {
         let numbers = wanted.columns.iter().map(|column| named(column.at));
         let tally = Tally {
             files: 1,
-            files_left_out: source.passed_over().to_vec(),
-            unused: wanted.unused(source.columns()),
+            files_left_out: about.passed_over.clone(),
+            unused: wanted.unused(&about.columns),
             columns: numbers.chain(wanted.categorical.iter().map(|names| named(names.at))).collect(),
             ..Tally::default()
         };
@@ -107,7 +108,7 @@ impl<'a> Batches<'a> {
         if self.halt.is_said() {
             let what = "it was not read to its end, because another plan came";
             let next = "nothing has to be done: the rows are read for that one";
-            return Err(Fault::said(what, next).of(self.source.name()));
+            return Err(Fault::said(what, next).of(&self.source.about().name));
         }
         self.source.read(&self.wanted, &mut self.table)
     }
@@ -124,7 +125,7 @@ impl<'a> Batches<'a> {
             (_, 0) => self.table.spoilt.take(&tally.left_out, None)?,
             _ => {}
         }
-        if let Some(fault) = self.table.signs.fault(self.source.columns()) {
+        if let Some(fault) = self.table.signs.fault(&self.source.about().columns) {
             // Under noise no cell decides whether a site answers.
             if !self.table.total {
                 return Err(fault);
@@ -141,7 +142,7 @@ impl<'a> Batches<'a> {
             ),
             _ => (format!("every row is left out: {}", tally.left_out).into(), "fill empty columns in, or name others"),
         };
-        Err(Fault::said(what, next).of(self.source.name()))
+        Err(Fault::said(what, next).of(&self.source.about().name))
     }
 }
 
@@ -189,7 +190,7 @@ struct Spoilt {
 impl Spoilt {
     /// The error that tells of them all, after they were listed in a file of this site's own.
     fn take(&mut self, reasons: &Reasons, list: Option<&Path>) -> Result<()> {
-        let list = list.and_then(|path| self.listed(reasons, path).ok().flatten());
+        let list = list.and_then(|path| self.listed(reasons, path));
         let Spoilt { first, .. } = std::mem::take(self);
         let reasons = reasons.clone();
         match first.and_then(Arc::into_inner) {
@@ -201,30 +202,30 @@ impl Spoilt {
         }
     }
 
-    /// Writes them to `path` (mode 0600), or takes a list of before away where there are none.
-    fn listed(&self, reasons: &Reasons, path: &Path) -> Result<Option<String>, crate::error::Failure> {
+    /// Writes them to `path` (mode 0600) and says where they are; takes a list of before away where there are none.
+    fn listed(&self, reasons: &Reasons, path: &Path) -> Option<String> {
         if self.rows.is_empty() {
             let _ = std::fs::remove_file(path);
-            return Ok(None);
+            return None;
         }
         let why: Vec<&str> = reasons.each().map(|(why, ..)| why).collect();
-        let mut text = Vec::new();
-        let mut writer = csv::Writer::from_writer(&mut text);
-        let mut write = |cells: [&str; 3]| writer.write_record(cells).map_err(std::io::Error::other);
-        let mut all = write(["file", "place", "reason"]);
-        for (file, place, reason) in &self.rows {
-            all = all.and(write([&self.files[*file as usize], &place.to_string(), why[*reason as usize]]));
-        }
+        let line = |(file, place, reason): &(u32, Place, u32)| {
+            [self.files[*file as usize].clone(), place.to_string(), why[*reason as usize].to_owned()]
+        };
         let more = reasons.rows() - self.rows.len() as u64;
-        if more > 0 {
-            all = all.and(write(["", &format!("{more} more"), "not listed"]));
-        }
-        drop(writer);
-        let failed = |e: std::io::Error| crate::error::Failure::input(e.to_string(), "check the free space");
-        all.map_err(failed)?;
-        files::write_private(path, &text, Existing::Replace)?;
-        Ok(Some(path.display().to_string()))
+        let more = (more > 0).then(|| [String::new(), format!("{more} more"), "not listed".to_owned()]);
+        let head = ["file", "place", "reason"].map(str::to_owned);
+        let text = csv_of(std::iter::once(head).chain(self.rows.iter().map(line)).chain(more)).ok()?;
+        files::write_private(path, &text, Existing::Replace).ok()?;
+        Some(path.display().to_string())
     }
+}
+
+/// Lines of cells as CSV.
+pub(crate) fn csv_of<L: IntoIterator<Item: AsRef<[u8]>>>(lines: impl IntoIterator<Item = L>) -> io::Result<Vec<u8>> {
+    let mut out = ::csv::Writer::from_writer(Vec::new());
+    lines.into_iter().try_for_each(|line| out.write_record(line))?;
+    out.into_inner().map_err(|e| e.into_error())
 }
 
 impl fmt::Debug for Table {
@@ -279,11 +280,7 @@ impl Table {
     /// The same error where it is not one row that is at fault.
     pub(super) fn spoil(&mut self, file: &str, error: TableError) -> Result<()> {
         let Some((why, place)) = error.reason() else { return Err(error) };
-        if self.total {
-            self.leave_out(file, &why, place);
-            return Ok(());
-        }
-        if self.unusable != Unusable::Refused {
+        if self.total || self.unusable != Unusable::Refused {
             self.leave_out(file, &why, place);
             if self.unusable == Unusable::Blank {
                 self.begin_row((file, place))?;
@@ -291,7 +288,7 @@ impl Table {
                 self.labels.iter_mut().for_each(|labels| labels.push(String::new()));
             }
             // What helps against a missing value is done.
-            if !matches!(error.fault, Fault::EmptyCell) {
+            if !self.total && !matches!(error.fault, Fault::EmptyCell) {
                 self.spoilt.first.get_or_insert(Arc::new(error));
             }
             return Ok(());

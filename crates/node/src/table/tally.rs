@@ -61,22 +61,10 @@ pub struct Column {
     pub first: Vec<String>,
 }
 
-/// Which of these three it is.
-#[derive(Clone, Copy)]
-pub(super) enum Moved {
-    Up,
-    Down,
-    Other,
-}
-
 impl Column {
-    /// One more.
-    pub(super) fn note(&mut self, moved: Moved, file: Option<&str>, place: Place) {
-        match moved {
-            Moved::Up => self.below += 1,
-            Moved::Down => self.above += 1,
-            Moved::Other => self.other += 1,
-        }
+    /// One more of these three.
+    pub(super) fn note(&mut self, which: fn(&mut Column) -> &mut u64, file: Option<&str>, place: Place) {
+        *which(self) += 1;
         if self.first.len() < Reasons::LINES {
             self.first.push(placed(&(file.map(str::to_owned), place)));
         }
@@ -88,15 +76,14 @@ impl Column {
 
     /// What became of its values, of so many.
     fn moved(&self, of: u64) -> Option<String> {
-        let what = match (self.below, self.above, self.other) {
+        let Column { name, below, above, other, .. } = self;
+        let what = match (below, above, other) {
             (0, 0, 0) => return None,
             (0, 0, _) => "are none of its categories and count as \"other\"".to_owned(),
-            (below, above, _) => {
-                format!("lie outside its range and are moved to its edge, {below} up and {above} down")
-            }
+            _ => format!("lie outside its range and are moved to its edge, {below} up and {above} down"),
         };
-        let share = (self.clipped() + self.other) * 100 / of.max(1);
-        let (name, moved, first) = (&self.name, self.clipped() + self.other, self.first.join(", "));
+        let (moved, first) = (below + above + other, self.first.join(", "));
+        let share = moved * 100 / of.max(1);
         Some(format!("{name}: {moved} of {} ({share} %) {what}: {first}", counted(of as usize, "value")))
     }
 }

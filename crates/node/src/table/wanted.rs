@@ -194,12 +194,6 @@ pub struct Names {
     pub values: Spellings<usize>,
 }
 
-/// Which of `known` each word of `own` stands for, and each of them for itself.
-fn places(own: &BTreeMap<String, String>, known: &[String]) -> Spellings<usize> {
-    let own = own.iter().filter_map(|(word, of)| Some((word.as_str(), known.iter().position(|known| known == of)?)));
-    Spellings::new(own.chain(known.iter().enumerate().map(|(at, of)| (of.as_str(), at))))
-}
-
 fn listed<'a>(words: impl IntoIterator<Item = &'a String>) -> Spellings<()> {
     Spellings::new(words.into_iter().map(|word| (word.as_str(), ())))
 }
@@ -246,7 +240,6 @@ pub(super) fn choose(file: &str, own: &[String], spec: &TableSpec) -> Result<Wan
     let header = known_as(file, own, rules)?;
     let shown: Vec<String> = header.iter().filter(|name| !name.is_empty()).cloned().collect();
     let find = |column: &String| {
-        let what = || format!("no column is called {column:?}");
         let unknown = || {
             let known = list(&shown);
             let next = match alike(column, shown.iter().map(String::as_str)) {
@@ -257,7 +250,7 @@ pub(super) fn choose(file: &str, own: &[String], spec: &TableSpec) -> Result<Wan
                     format!("if it has another name here, say so in [rows.columns] of site.toml; the file has {known}")
                 }
             };
-            Fault::said(what(), next).of(file)
+            Fault::said(format!("no column is called {column:?}"), next).of(file)
         };
         let column = normal(column);
         header.iter().position(|known| *known == column).ok_or_else(unknown)
@@ -307,13 +300,10 @@ pub(super) fn choose(file: &str, own: &[String], spec: &TableSpec) -> Result<Wan
     let limit = |i: usize| spec.within.get(i).map(|(low, high)| Limit { low: *low, high: *high, moves: spec.clips });
     let numbers = |(i, at): (usize, usize)| -> Result<Numbers> {
         let unit = rules.units.get(&header[at]).copied();
-        let values = own_rules.numbers(at)?;
-        let values = Spellings::new(values.iter().map(|(word, number)| (word.as_str(), *number)));
-        Ok(Numbers { at, values, unit, limit: limit(i) })
+        Ok(Numbers { at, values: own_rules.numbers(at)?, unit, limit: limit(i) })
     };
     let names = |(at, categories): (usize, Vec<String>)| -> Result<Names> {
-        let values = own_rules.names(at, &categories)?;
-        Ok(Names { at, values: places(&values, &categories), categories })
+        Ok(Names { at, values: own_rules.names(at, &categories)?, categories })
     };
     let leaves_out = rules.missing == Some(Missing::LeaveOut);
     let complete =
@@ -360,7 +350,7 @@ struct OwnRules<'a> {
     plan: &'a TableSpec,
 }
 
-impl OwnRules<'_> {
+impl<'a> OwnRules<'a> {
     fn wrong(&self, what: String, next: impl Into<Cow<'static, str>>) -> TableError {
         Fault::said(what, next).of(self.file)
     }
@@ -396,14 +386,14 @@ impl OwnRules<'_> {
         Ok(())
     }
 
-    fn words(&self, at: usize) -> impl Iterator<Item = (&String, &Meaning)> {
+    fn words(&self, at: usize) -> impl Iterator<Item = (&'a String, &'a Meaning)> {
         self.rules.values.get(&self.header[at]).into_iter().flatten()
     }
 
     /// The site's own words of a column of numbers.
-    fn numbers(&self, at: usize) -> Result<BTreeMap<String, f64>> {
+    fn numbers(&self, at: usize) -> Result<Spellings<f64>> {
         let column = &self.header[at];
-        let number_of = |(word, meaning): (&String, &Meaning)| {
+        let number_of = |(word, meaning): (&'a String, &Meaning)| {
             let Meaning::Number(number) = meaning else {
                 let what = format!("[rows.values] gives {word:?} of {column:?} a meaning that is not a number");
                 return Err(self.wrong(what, "give the number that it stands for"));
@@ -412,35 +402,36 @@ impl OwnRules<'_> {
                 let what = format!("[rows.values] gives the number {word:?} of {column:?} another meaning");
                 return Err(self.wrong(what, "numbers are what they are; another unit belongs into [rows.units]"));
             }
-            Ok((word.clone(), *number))
+            Ok((word.as_str(), *number))
         };
-        self.words(at).map(number_of).collect()
+        Ok(Spellings::new(self.words(at).map(number_of).collect::<Result<Vec<_>>>()?))
     }
 
-    /// The site's own words of a column of names.
-    fn names(&self, at: usize, categories: &[String]) -> Result<BTreeMap<String, String>> {
+    /// Which of these categories each of the site's own words stands for, and each of them for itself.
+    fn names(&self, at: usize, categories: &[String]) -> Result<Spellings<usize>> {
         let column = &self.header[at];
         if self.rules.units.contains_key(column) {
             let what = format!("[rows.units] names {column:?}, which has no numbers");
             return Err(self.wrong(what, "take it out"));
         }
-        let category_of = |(word, meaning): (&String, &Meaning)| {
+        let category_of = |(word, meaning): (&'a String, &Meaning)| {
             let of = match meaning {
                 Meaning::Word(of) => of.clone(),
                 Meaning::Number(number) => number.to_string(),
             };
-            if !categories.contains(&of) {
+            let Some(place) = categories.iter().position(|known| *known == of) else {
                 let known = list(categories);
                 let what = format!("[rows.values] says that {word:?} of {column:?} is {of:?}, which was not agreed on");
                 return Err(self.wrong(what, format!("it is one of {known}")));
-            }
+            };
             if categories.contains(word) && *word != of {
                 let what = format!("[rows.values] says other than what was agreed on what {word:?} of {column:?} is");
                 return Err(self.wrong(what, "take it out: what was agreed on stays"));
             }
-            Ok((word.clone(), of))
+            Ok((word.as_str(), place))
         };
-        self.words(at).map(category_of).collect()
+        let own = self.words(at).map(category_of).collect::<Result<Vec<_>>>()?;
+        Ok(Spellings::new(own.into_iter().chain(categories.iter().enumerate().map(|(at, of)| (of.as_str(), at)))))
     }
 }
 
