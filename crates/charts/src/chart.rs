@@ -108,11 +108,6 @@ impl Chart {
         Chart { title: title.into(), x: x.into(), y: y.into(), plot, notes: Vec::new(), log: false }
     }
 
-    /// What runs up does so by powers of ten.
-    pub fn by_powers(self) -> Chart {
-        Chart { log: true, ..self }
-    }
-
     /// Whether nothing of it has a place: no line of two points, no bar, no row, no centre.
     pub fn is_empty(&self) -> bool {
         let finite = |value: f64| drawn(value, false);

@@ -299,7 +299,7 @@ mod tests {
         let full = lines(&[(1.0, 2.0), (2.0, 1.0)]);
         let bars = Chart::new("t", "", "", Plot::bars(vec!["g".into()], vec![("s".into(), vec![f64::NAN])]));
         let mut page = Page::new("x");
-        page.charts([&one, &bars, &zero.clone().by_powers()]);
+        page.charts([&one, &bars, &Chart { log: true, ..zero.clone() }]);
         assert!(!page.html().contains("<figure") && !zero.is_empty());
         page.charts([&one, &full]);
         assert_eq!(page.html().matches("<figure").count(), 1);

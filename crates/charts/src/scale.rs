@@ -81,33 +81,27 @@ impl Scale {
 
     /// Round numbers along it with their places and words, about `wanted`.
     pub(crate) fn ticks(&self, wanted: usize) -> Vec<(f64, String)> {
-        let part = |tick: f64| (tick - self.from) / (self.to - self.from);
-        if self.log && self.to - self.from < 2.0 {
-            // Between two powers of ten there is more to say.
-            let powers = self.from.floor() as i32..=self.to.ceil() as i32;
-            let each = powers.flat_map(|power| [1.0, 2.0, 5.0].map(|of: f64| of.log10() + f64::from(power)));
-            let inside = each.filter(|tick| (self.from..=self.to).contains(tick));
-            return inside
-                .map(|tick| (self.start + part(tick) * (self.end - self.start), number(10f64.powf(tick))))
-                .collect();
-        }
         let rough = (self.to - self.from) / wanted.max(1) as f64;
         let power = 10f64.powf(rough.log10().floor());
         let step = [1.0, 2.0, 5.0, 10.0].map(|s| s * power).into_iter().find(|step| *step >= rough).unwrap_or(rough);
         let step = if self.whole || self.log { step.max(1.0).round() } else { step };
         let first = (self.from / step).ceil();
-        let values = (0..2 * wanted + 4).map(|i| (first + i as f64) * step).take_while(|tick| *tick <= self.to);
+        let ticks = (0..2 * wanted + 4).map(|i| (first + i as f64) * step).take_while(|tick| *tick <= self.to);
+        let mut ticks: Vec<f64> = ticks.collect();
+        if self.log && self.to - self.from < 2.0 {
+            // Between two powers of ten there is more to say.
+            let powers = self.from.floor() as i32..=self.to.ceil() as i32;
+            let each = powers.flat_map(|power| [1.0, 2.0, 5.0].map(|of: f64| of.log10() + f64::from(power)));
+            ticks = each.filter(|tick| (self.from..=self.to).contains(tick)).collect();
+        }
         let digits = (-step.log10().floor()).clamp(0.0, 12.0) as usize;
-        values
-            .map(|tick| {
-                let words = match self.log {
-                    true => number(10f64.powf(tick)),
-                    false if self.from.abs().max(self.to.abs()) >= 1e6 || step < 1e-4 => number(tick),
-                    false => format!("{:.digits$}", if tick == 0.0 { 0.0 } else { tick }),
-                };
-                (self.start + part(tick) * (self.end - self.start), words)
-            })
-            .collect()
+        let words = |tick: f64| match self.log {
+            true => number(10f64.powf(tick)),
+            false if self.from.abs().max(self.to.abs()) >= 1e6 || step < 1e-4 => number(tick),
+            false => format!("{:.digits$}", if tick == 0.0 { 0.0 } else { tick }),
+        };
+        let place = |tick: f64| self.start + (tick - self.from) / (self.to - self.from) * (self.end - self.start);
+        ticks.into_iter().map(|tick| (place(tick), words(tick))).collect()
     }
 }
 

@@ -69,16 +69,13 @@ pub fn within(x: f64, error: f64) -> String {
     }
     let (digits, unit) = ((1.0 - place).max(0.0) as usize, 10f64.powf((place - 1.0).max(0.0)));
     let rounded = |x: f64| {
-        let text = format!("{:.digits$}", (x / unit).round_ties_even() * unit);
-        if unit > 1.0 { text } else { format!("{x:.digits$}") }
+        let x = if unit > 1.0 { (x / unit).round_ties_even() * unit } else { x };
+        format!("{x:.digits$}")
     };
     let text = rounded(x);
     // A minus before nothing.
-    let text = if text.trim_start_matches(['-', '0', '.']).is_empty() {
-        text.trim_start_matches('-').to_owned()
-    } else {
-        text
-    };
+    let is_nothing = text.trim_start_matches(['-', '0', '.']).is_empty();
+    let text = if is_nothing { text.trim_start_matches('-') } else { &text };
     format!("{text} ± {}", rounded(error))
 }
 

@@ -104,18 +104,15 @@ impl<R: Read> CsvReader<R> {
     /// What is wrong with the shape of the present row.
     fn misshapen(&self) -> Option<Fault> {
         let (got, expected) = (self.records.len(), self.about.columns.len());
-        let expected_cells = expected + usize::from(self.open);
         let ends_open = got == expected + 1 && self.records.bytes(expected).trim_ascii().is_empty();
-        let fits = if self.open { ends_open } else { got == expected };
-        if !(fits || self.dialect.by_line && (ends_open || got == expected)) {
+        let (may_be_open, may_be_bare) = (self.open || self.dialect.by_line, !self.open || self.dialect.by_line);
+        if got == expected && !may_be_bare {
             let next =
                 "end every row as most rows end, with a separator behind the last cell; or take it out everywhere";
-            let fault = Fault::Row("no separator stands behind its last cell, as behind most", next);
-            return Some(if self.open && got == expected {
-                fault
-            } else {
-                Fault::Ragged { got, expected: expected_cells }
-            });
+            return Some(Fault::Row("no separator stands behind its last cell, as behind most", next));
+        }
+        if got != expected && !(ends_open && may_be_open) {
+            return Some(Fault::Ragged { got, expected: expected + usize::from(self.open) });
         }
         let mut cells = self.records.cells().zip(&self.about.columns);
         let again = expected > 1 && cells.all(|(cell, name)| cell.trim_ascii() == name.as_bytes());

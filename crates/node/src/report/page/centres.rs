@@ -226,7 +226,6 @@ fn table(page: &mut Page, told: &Told, columns: &Columns) {
         }
         Cell::Text(text)
     };
-    let clusters: Vec<String> = (0..told.centres.len()).map(|i| format!("cluster {i}")).collect();
     let d = columns.names.len();
     let deviations = (0..d).any(|column| told.deviation(0, column).is_some());
     let means = (0..d).any(|column| all(column).is_some());
@@ -244,42 +243,33 @@ fn table(page: &mut Page, told: &Told, columns: &Columns) {
     let of_parts = " The parts say how much of the squared differences between clusters, and of those between all rows, is a column's own.";
     let says = [behind, if means { in_brackets } else { "" }, if parts { of_parts } else { "" }];
     page.paragraph(&says.concat());
+    // What stands under a head, for every column.
+    let field = |head: &str, cell: &dyn Fn(usize) -> Cell| (head.to_owned(), (0..d).map(cell).collect::<Vec<_>>());
+    let share = |value: Option<f64>| Cell::Text(value.map_or_else(String::new, percent));
+    let clusters = (0..told.centres.len()).map(|i| field(&format!("cluster {i}"), &|column| cell(i, column)));
+    let between = |column: usize| share(part(column).and_then(|of| of.between));
+    let between = parts.then(|| field("part of the differences", &between));
     if clusters.len() > ACROSS && d <= clusters.len() {
         let names: Vec<String> = (0..d).map(named).collect();
         let heads: Vec<&str> = std::iter::once("cluster").chain(names.iter().map(String::as_str)).collect();
-        let rows = clusters.iter().enumerate().map(|(i, name)| {
-            let first = [Cell::Marked(i, name.clone())];
-            first.into_iter().chain((0..d).map(|column| cell(i, column))).collect::<Vec<_>>()
-        });
-        let share =
-            |column: usize| Cell::Text(part(column).and_then(|of| of.between).map_or_else(String::new, percent));
-        let last = std::iter::once(Cell::from("part of the differences")).chain((0..d).map(share)).collect();
-        page.numbers(&heads, rows.chain(parts.then_some(last)));
+        let clusters = clusters.enumerate().map(|(i, (name, cells))| (Cell::Marked(i, name), cells));
+        let rows = clusters.chain(between.map(|(name, cells)| (Cell::Text(name), cells)));
+        page.numbers(&heads, rows.map(|(first, cells)| std::iter::once(first).chain(cells)));
         return;
     }
-    let mut heads = vec!["column"];
-    heads.extend(columns.public.then_some("possible values"));
-    heads.extend(means.then_some("all rows"));
-    heads.extend(clusters.iter().map(String::as_str));
-    heads.extend(parts.then_some("part of the differences"));
-    heads.extend(means.then_some("part of all squares"));
-    let row = |column: &usize| {
-        let column = *column;
-        let (from, to) = columns.ranges[column];
-        let share = |value: Option<f64>| Cell::Text(value.map_or_else(String::new, percent));
-        let mut cells = vec![Cell::Text(named(column))];
-        let possible = match columns.is_number(column) {
-            true => format!("{} to {}", number(from), number(to)),
-            false => "0 to 100 %".to_owned(),
-        };
-        cells.extend(columns.public.then_some(Cell::Text(possible)));
-        let whole = all(column).map_or_else(String::new, |(mean, deviation)| within(mean, deviation));
-        cells.extend(means.then_some(Cell::Text(whole)));
-        cells.extend((0..clusters.len()).map(|i| cell(i, column)));
-        cells.extend(parts.then(|| share(part(column).and_then(|of| of.between))));
-        cells.extend(means.then(|| share(part(column).and_then(|of| of.total))));
-        cells
+    let possible = |column: usize| match (columns.ranges[column], columns.is_number(column)) {
+        ((from, to), true) => Cell::Text(format!("{} to {}", number(from), number(to))),
+        _ => Cell::from("0 to 100 %"),
     };
+    let whole = |column: usize| Cell::Text(all(column).map_or_else(String::new, |(mean, of)| within(mean, of)));
+    let mut fields = vec![field("column", &|column| Cell::Text(named(column)))];
+    fields.extend(columns.public.then(|| field("possible values", &possible)));
+    fields.extend(means.then(|| field("all rows", &whole)));
+    fields.extend(clusters.chain(between));
+    let total = |column: usize| share(part(column).and_then(|of| of.total));
+    fields.extend(means.then(|| field("part of all squares", &total)));
+    let heads: Vec<&str> = fields.iter().map(|(head, _)| head.as_str()).collect();
+    let row = |column: &usize| fields.iter().map(|(_, cells)| cells[*column].clone()).collect::<Vec<_>>();
     let ranked = columns.ranked(told);
     let (open, rest) = ranked.split_at(if d > 2 * OPEN { OPEN } else { d });
     page.numbers(&heads, open.iter().map(row));

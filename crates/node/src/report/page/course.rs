@@ -98,9 +98,10 @@ fn shifts(page: &mut Page, told: &Told) {
     let shifts: Vec<(f64, f64)> = told.history.iter().map(|at| (f64::from(at.round), at.shift)).collect();
     let (title, line) = ("How far all centres moved in each round", ("shift".to_owned(), shifts.clone()));
     let chart = Chart::new(title, "round", "shift, working units, by powers of ten", Plot::Lines(vec![line]));
+    let chart = Chart { log: true, ..chart };
     // Starts that all came to the same centres are no bars.
     let stability = told.stability.as_ref().filter(|of| of.agreement < 1.0).map(stability);
-    page.charts(std::iter::once(&chart.by_powers()).chain(&stability));
+    page.charts(std::iter::once(&chart).chain(&stability));
     let still = match shifts.iter().filter(|(_, shift)| *shift == 0.0).count() {
         0 => String::new(),
         n => format!(" In {} nothing moved, which a scale by powers of ten cannot show.", counted(n, "round")),

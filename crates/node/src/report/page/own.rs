@@ -63,14 +63,10 @@ impl Own {
         let all = model.memberships(rows.clone()).map_err(fail)?;
         let each = all.chunks_exact(model.k as usize).map(|u| (largest(u, 1)[0], u));
         let (labels, highest) = each.map(|(label, u)| (label, u[label])).unzip();
-        let outside = outside(&rows, model);
+        let each = rows.chunks_exact(model.names().len().max(1)).enumerate();
+        let outside = each.filter(|(_, row)| !model.is_within(row)).map(|(at, _)| at).collect();
         Ok(Own { rows, labels, highest, outside, tally })
     }
-}
-
-fn outside(rows: &[f64], model: &Model) -> Vec<usize> {
-    let each = rows.chunks_exact(model.names().len().max(1)).enumerate();
-    each.filter(|(_, row)| !model.is_within(row)).map(|(at, _)| at).collect()
 }
 
 /// What nobody may overlook.
