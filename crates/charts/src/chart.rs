@@ -206,20 +206,18 @@ impl Chart {
         let title =
             |Spot { name, at, .. }: &Spot| format!("{name}: {} {}, {} {}", self.x, number(at.0), self.y, number(at.1));
         let largest = spots.iter().filter_map(|spot| spot.share).filter(|share| share.is_finite()).fold(0.0, f64::max);
-        for spot in spots {
-            let Some(place) = at(spot.at) else { continue };
-            let title = title(spot);
-            if let Some(path) = spot.ellipse.and_then(|of| ellipse(&frame, place, of)) {
-                drawing.path(&path, "soft", spot.style, &title);
-            } else if let Some(share) = spot.share.filter(|share| *share > 0.0 && largest > 0.0) {
-                drawing.path(&mark(place, LARGEST * (share / largest).sqrt(), 0), "soft", spot.style, &title);
+        let placed: Vec<(&Spot, (f64, f64))> = spots.iter().filter_map(|spot| Some((spot, at(spot.at)?))).collect();
+        for (spot, place) in &placed {
+            let size = |share: f64| LARGEST * (share / largest).sqrt();
+            let share = || spot.share.filter(|share| *share > 0.0 && largest > 0.0);
+            let path = spot.ellipse.and_then(|of| ellipse(&frame, *place, of));
+            if let Some(path) = path.or_else(|| Some(mark(*place, size(share()?), 0))) {
+                drawing.path(&path, "soft", spot.style, &title(spot));
             }
         }
         let mut taken: Vec<(f64, f64)> = Vec::new();
-        let centres: Vec<(f64, f64)> = spots.iter().filter_map(|spot| at(spot.at)).collect();
-        for spot in spots {
-            let Some(place) = at(spot.at) else { continue };
-            drawing.mark(place, 5.0, spot.style, &title(spot));
+        for (spot, place) in &placed {
+            drawing.mark(*place, 5.0, spot.style, &title(spot));
             // Where words would lie on others there are none: the mark says whose it is.
             let wide = width(&spot.name, LETTER);
             let free = |(x, y): &(f64, f64)| {
@@ -230,7 +228,7 @@ impl Chart {
                     && *y - LETTER > frame.top
                     && *y < frame.floor - 2.0;
                 let marks =
-                    centres.iter().all(|(a, b)| (a - x).abs() > wide / 2.0 + 5.0 || (b - (y - 4.0)).abs() > 9.0);
+                    placed.iter().all(|(_, (a, b))| (a - x).abs() > wide / 2.0 + 5.0 || (b - (y - 4.0)).abs() > 9.0);
                 inside && marks && taken.iter().all(|other| apart(other, 2.0))
             };
             let aside = 8.0 + wide / 2.0;

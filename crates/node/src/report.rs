@@ -18,7 +18,7 @@ use std::{
 use serde::Serialize;
 use serde_json::{Value, json};
 
-use self::{facts::Facts, told::Told};
+use self::{facts::facts, told::Told};
 use crate::{
     app_messages::clean,
     cost::counted,
@@ -184,7 +184,8 @@ pub fn in_a_sentence(result: &RunResult) -> String {
 /// Rounds, indices, rows, promises, missing sites and warnings: what the page says under the same words.
 pub fn summary(result: &RunResult) -> String {
     let told = told(result);
-    let mut out = Facts::of(&told).text() + &screen::curve(&told);
+    let mut out: String = facts(&told).iter().map(|(label, value)| format!("{label}: {value}\n")).collect();
+    out += &screen::curve(&told);
     for w in told.warnings.iter().chain(told.findings.iter().map(|finding| &finding.text)) {
         let _ = writeln!(out, "warning: {}", clean(w));
     }

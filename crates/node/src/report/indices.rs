@@ -10,44 +10,30 @@ use veilsum_cluster::{
 use super::told::{Told, by_key};
 use crate::cost::counted;
 
-/// Which way an index is better.
-#[derive(Clone, Copy, PartialEq, Eq)]
-pub(super) enum Better {
-    Smaller,
-    Larger,
-    /// It falls with every cluster more: its bend tells.
-    Bend,
-    /// It does not choose.
-    Neither,
-}
-
-impl Better {
-    pub(super) fn word(self) -> &'static str {
-        match self {
-            Better::Smaller => "smaller is better",
-            Better::Larger => "larger is better",
-            Better::Bend => "falls with K: its bend tells",
-            Better::Neither => "",
-        }
-    }
-}
+// Which way an index is better.
+const SMALLER: &str = "smaller is better";
+const LARGER: &str = "larger is better";
+/// It falls with every cluster more.
+const BEND: &str = "falls with K: its bend tells";
+/// It does not choose.
+const NEITHER: &str = "";
 
 /// Key, name, which way, range.
-const ALL: [(&str, &str, Better, &str); 14] = [
-    ("fuzzy_davies_bouldin", "fuzzy Davies–Bouldin", Better::Smaller, "0 or more"),
-    ("davies_bouldin", "Davies–Bouldin", Better::Smaller, "0 or more"),
-    ("xie_beni", "Xie–Beni", Better::Smaller, "0 or more"),
-    ("partition_coefficient", "partition coefficient", Better::Larger, "1/K to 1"),
-    ("modified_partition_coefficient", "modified partition coefficient", Better::Larger, "0 to 1"),
-    ("partition_entropy", "partition entropy", Better::Smaller, "0 to ln K"),
-    ("fukuyama_sugeno", "Fukuyama–Sugeno", Better::Smaller, ""),
-    ("calinski_harabasz", "Calinski–Harabasz", Better::Larger, "0 or more"),
-    ("gap", "gap statistic", Better::Larger, ""),
-    ("wsse", "WSSE", Better::Bend, "0 or more"),
-    ("wsse_squared", "WSSE (squared distances)", Better::Bend, "0 or more"),
-    ("osse", "OSSE", Better::Neither, "0 or more"),
-    ("osse_squared", "OSSE (squared distances)", Better::Neither, "0 or more"),
-    ("inertia", "inertia", Better::Bend, "0 or more"),
+const ALL: [(&str, &str, &str, &str); 14] = [
+    ("fuzzy_davies_bouldin", "fuzzy Davies–Bouldin", SMALLER, "0 or more"),
+    ("davies_bouldin", "Davies–Bouldin", SMALLER, "0 or more"),
+    ("xie_beni", "Xie–Beni", SMALLER, "0 or more"),
+    ("partition_coefficient", "partition coefficient", LARGER, "1/K to 1"),
+    ("modified_partition_coefficient", "modified partition coefficient", LARGER, "0 to 1"),
+    ("partition_entropy", "partition entropy", SMALLER, "0 to ln K"),
+    ("fukuyama_sugeno", "Fukuyama–Sugeno", SMALLER, ""),
+    ("calinski_harabasz", "Calinski–Harabasz", LARGER, "0 or more"),
+    ("gap", "gap statistic", LARGER, ""),
+    ("wsse", "WSSE", BEND, "0 or more"),
+    ("wsse_squared", "WSSE (squared distances)", BEND, "0 or more"),
+    ("osse", "OSSE", NEITHER, "0 or more"),
+    ("osse_squared", "OSSE (squared distances)", NEITHER, "0 or more"),
+    ("inertia", "inertia", BEND, "0 or more"),
 ];
 
 /// The name of an index by the name that plans have for it.
@@ -67,8 +53,8 @@ pub(super) fn shown(told: &Told) -> Vec<(String, String, String)> {
             _ => None,
         })
     };
-    let one = |(key, name, better, range): &(&str, &str, Better, &str)| {
-        let words: Vec<&str> = [better.word(), *range].into_iter().filter(|words| !words.is_empty()).collect();
+    let one = |(key, name, better, range): &(&str, &str, &str, &str)| {
+        let words: Vec<&str> = [*better, *range].into_iter().filter(|words| !words.is_empty()).collect();
         Some(((*name).to_owned(), value(key)?, words.join("; ")))
     };
     ALL.iter().filter_map(one).collect()
@@ -109,7 +95,7 @@ pub(super) fn meaning(told: &Told) -> Option<String> {
 pub(super) fn best_here(told: &Told) -> (Vec<&'static str>, usize) {
     let mut here = Vec::new();
     let mut all = 0;
-    for (key, name, better, _) in ALL.into_iter().filter(|of| matches!(of.2, Better::Smaller | Better::Larger)) {
+    for (key, name, better, _) in ALL.into_iter().filter(|of| matches!(of.2, SMALLER | LARGER)) {
         let points = points(told, &|point| value(point, key));
         if points.len() < 2 {
             continue;
@@ -136,16 +122,16 @@ fn points(told: &Told, of: &dyn Fn(&CurvePoint) -> Option<f64>) -> Vec<(f64, f64
 }
 
 /// The K with the best value of an index.
-fn best(points: &[(f64, f64)], better: Better) -> Option<f64> {
-    let sign = if better == Better::Larger { -1.0 } else { 1.0 };
+fn best(points: &[(f64, f64)], better: &str) -> Option<f64> {
+    let sign = if better == LARGER { -1.0 } else { 1.0 };
     points.iter().min_by(|a, b| (sign * a.1).total_cmp(&(sign * b.1))).map(|point| point.0)
 }
 
 /// A chart for every index over K, with the best value, the elbow where it has one, and the K of the result.
 pub(super) fn curves(told: &Told) -> Vec<Chart> {
     let mut found = Vec::new();
-    let objective = ("objective", "objective J", Better::Bend, "");
-    for (key, name, better, _) in ALL.into_iter().chain([objective]).filter(|of| of.2 != Better::Neither) {
+    let objective = ("objective", "objective J", BEND, "");
+    for (key, name, better, _) in ALL.into_iter().chain([objective]).filter(|of| of.2 != NEITHER) {
         let points = points(told, &|point| match key {
             "objective" => point.objective,
             key => value(point, key),
@@ -153,9 +139,9 @@ pub(super) fn curves(told: &Told) -> Vec<Chart> {
         if points.len() < 2 {
             continue;
         }
-        let best_word = if better == Better::Larger { "largest" } else { "smallest" };
+        let best_word = if better == LARGER { "largest" } else { "smallest" };
         let marks = [
-            (best(&points, better).filter(|_| better != Better::Bend), best_word),
+            (best(&points, better).filter(|_| better != BEND), best_word),
             (elbow(&points).ok().map(|at| points[at].0), "elbow"),
             (Some(f64::from(told.k)), "the result"),
         ];
@@ -164,10 +150,7 @@ pub(super) fn curves(told: &Told) -> Vec<Chart> {
             (!words.is_empty()).then(|| (*k, format!("K = {k}: {}", words.join(", "))))
         };
         let notes: Vec<(f64, String)> = points.iter().filter_map(note).collect();
-        let title = match better.word() {
-            "" => name.to_owned(),
-            word => format!("{name}: {word}"),
-        };
+        let title = format!("{name}: {better}");
         let chart = Chart::new(title, "groups K", name, Plot::Lines(vec![(name.to_owned(), points)]));
         found.push(Chart { notes, ..chart });
     }

@@ -37,18 +37,15 @@ pub(super) fn finding(told: &Told) -> String {
         k if told.tests_whether() => format!("{k} groups of similar rows were found"),
         k => format!("{k} clusters were computed"),
     };
+    let rounds = counted(told.rounds as usize, "round");
     let how = match (&told.ended_early, told.converged) {
         (Some(early), _) => {
             format!("the run ended early, after {}, so they are not final", counted(early.round as usize, "round"))
         }
         (None, Some(true)) if told.rounds == 0 => "the run converged".to_owned(),
-        (None, Some(true)) => format!("the run converged after {}", counted(told.rounds as usize, "round")),
-        (None, _) if told.privacy.is_some() => {
-            format!("the run made the {} that its plan has with noise", counted(told.rounds as usize, "round"))
-        }
-        (None, Some(false)) => {
-            format!("the run stopped after {} without having converged", counted(told.rounds as usize, "round"))
-        }
+        (None, Some(true)) => format!("the run converged after {rounds}"),
+        (None, _) if told.privacy.is_some() => format!("the run made the {rounds} that its plan has with noise"),
+        (None, Some(false)) => format!("the run stopped after {rounds} without having converged"),
         (None, None) => "the file does not say whether the run converged".to_owned(),
     };
     let mut doubt = String::new();

@@ -33,19 +33,14 @@ impl Cell<'_> {
     /// As text in normal form. Text that is not UTF-8 is none of the words that anybody looks for.
     pub(super) fn text(&self) -> Cow<'_, str> {
         match self {
-            Cell::Nothing => Cow::Borrowed(""),
-            _ if self.is_nan() => Cow::Borrowed(""),
             // 0 and not -0.
-            Cell::Number(x) => Cow::Owned((x + 0.0).to_string()),
-            Cell::Single(x) => Cow::Owned((x + 0.0).to_string()),
+            Cell::Number(x) if !x.is_nan() => Cow::Owned((x + 0.0).to_string()),
+            Cell::Single(x) if !x.is_nan() => Cow::Owned((x + 0.0).to_string()),
+            Cell::Nothing | Cell::Number(_) | Cell::Single(_) => Cow::Borrowed(""),
             Cell::Whole(x) => Cow::Owned(x.to_string()),
             Cell::Bool(yes) => Cow::Borrowed(if *yes { "true" } else { "false" }),
             Cell::Text(text) => std::str::from_utf8(text).map_or(Cow::Borrowed("\u{fffd}"), normal),
         }
-    }
-
-    fn is_nan(&self) -> bool {
-        matches!(self, Cell::Number(x) if x.is_nan()) || matches!(self, Cell::Single(x) if x.is_nan())
     }
 
     /// Its text in the digits and letters in which every form has it.
@@ -86,7 +81,8 @@ impl Cell<'_> {
     pub fn is_nothing(&self) -> bool {
         match self {
             Cell::Nothing => true,
-            Cell::Number(_) | Cell::Single(_) => self.is_nan(),
+            Cell::Number(x) => x.is_nan(),
+            Cell::Single(x) => x.is_nan(),
             Cell::Whole(_) | Cell::Bool(_) => false,
             Cell::Text(text) => matches!(parse(text), Parsed::Missing),
         }

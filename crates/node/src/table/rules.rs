@@ -340,19 +340,7 @@ impl<'a> Words<'a> {
 
 /// The one of `known` that is written most like `word`, if any is alike.
 pub fn nearest<'a>(word: &str, known: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
-    let distance = |other: &str| {
-        let other: Vec<char> = other.to_lowercase().chars().collect();
-        let mut row: Vec<usize> = (0..=other.len()).collect();
-        for (i, a) in word.to_lowercase().chars().enumerate() {
-            let mut before = std::mem::replace(&mut row[0], i + 1);
-            for (j, b) in other.iter().enumerate() {
-                let swapped = before + usize::from(a != *b);
-                before = row[j + 1];
-                row[j + 1] = swapped.min(before + 1).min(row[j] + 1);
-            }
-        }
-        row[other.len()]
-    };
+    let distance = |other: &str| strsim::levenshtein(&word.to_lowercase(), &other.to_lowercase());
     let near = known.into_iter().map(|known| (distance(known), known)).min_by_key(|(distance, _)| *distance);
     near.filter(|(distance, _)| *distance <= 1 + word.chars().count() / 3).map(|(_, known)| known)
 }

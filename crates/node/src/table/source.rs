@@ -17,10 +17,6 @@ use crate::{
     plan::Categorical,
 };
 
-/// Rows whose columns are put side by side at a time.
-#[cfg(feature = "columnar")]
-const TOGETHER: usize = 64;
-
 /// What is known of an open table before its rows are read.
 #[derive(Default)]
 pub struct About {
@@ -256,18 +252,11 @@ impl Table {
     /// Appends so many rows, whose numbers are given column by column; false, and nothing is appended, where there is no room for them.
     #[cfg(feature = "columnar")]
     pub(super) fn append(&mut self, rows: usize, columns: &[impl AsRef<[f64]>]) -> bool {
-        let (width, before) = (columns.len(), self.values.len());
-        if width != self.columns.len() || rows.saturating_mul(width) > MAX_VALUES - before {
+        if rows.saturating_mul(columns.len()) > MAX_VALUES - self.values.len() {
             return false;
         }
-        self.values.resize(before + rows * width, 0.0);
-        // So many rows at a time stay in the first cache.
-        for (part, to) in self.values[before..].chunks_mut(TOGETHER * width.max(1)).enumerate() {
-            for (at, column) in columns.iter().enumerate() {
-                let from = &column.as_ref()[part * TOGETHER..];
-                to.iter_mut().skip(at).step_by(width).zip(from).for_each(|(to, from)| *to = *from);
-            }
-        }
+        let columns: Vec<&[f64]> = columns.iter().map(AsRef::as_ref).collect();
+        (0..rows).for_each(|row| self.values.extend(columns.iter().map(|column| column[row])));
         self.rows += rows;
         self.tally.used += rows as u64;
         true

@@ -20,7 +20,7 @@ const SHOWN_COLUMNS: usize = 30;
 pub(super) const OTHER: &str = "other";
 
 /// Which columns of a file are wanted.
-#[derive(Clone, Debug, Default, PartialEq)]
+#[derive(Clone, Debug, Default)]
 pub struct TableSpec {
     /// The numeric columns by name, in the order wanted; empty means, where no categories are wanted, all but the label, in the
     /// file's order.

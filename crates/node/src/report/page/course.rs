@@ -11,7 +11,7 @@ use veilsum_cluster::method::Stability;
 
 use super::reported::Reported;
 use crate::cost::counted;
-use crate::report::{facts::Facts, indices, told::Told};
+use crate::report::{facts::facts, indices, told::Told};
 
 /// Index curves over K.
 pub(super) fn choice_of_k(page: &mut Page, told: &Told) {
@@ -67,7 +67,7 @@ pub(super) fn in_numbers(page: &mut Page, all: &Reported) {
     }
     let ways: BTreeMap<String, String> = indices::shown(told).into_iter().map(|(name, _, way)| (name, way)).collect();
     // The promise stands below, beside what else was given away.
-    let facts = Facts::of(told).0.into_iter().filter(|(label, _)| label != "privacy");
+    let facts = facts(told).into_iter().filter(|(label, _)| label != "privacy");
     let rows = facts.map(|(label, value)| {
         let way = ways.get(&label).cloned().unwrap_or_default();
         [label, value, way]
