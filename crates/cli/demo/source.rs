@@ -12,7 +12,7 @@ use veilsum_node::{
     loopback::LoopbackSite,
     plan::{Categorical, Column, Scaling},
     split,
-    table::{self, Dialect, PersonKey, RowRules, Table, TableSpec, spelling::normal},
+    table::{self, Dialect, PersonKey, RowRules, Table, TableSpec, Unusable, spelling::normal},
 };
 
 use crate::columns::Wanted;
@@ -145,9 +145,9 @@ pub(super) fn from_file(wish: &Wish<'_>, path: &Path, rules: RowRules) -> Result
         wish.ranged(name).map_or((f64::NEG_INFINITY, f64::INFINITY), |column| (column.lower, column.upper))
     };
     let within = wanted.iter().map(range).collect();
-    let Wish { clips, noisy: total, .. } = *wish;
+    let unusable = if wish.noisy { Unusable::Weightless } else { Unusable::Refused };
     let person_key = rules.person.as_ref().map(|_| PersonKey::fresh()).transpose()?;
-    let how = TableSpec { rules, within, clips, total, person_key, ..TableSpec::default() };
+    let how = TableSpec { rules, within, clips: wish.clips, unusable, person_key, ..TableSpec::default() };
     let spec = TableSpec { columns: wanted, categorical, label: label.clone(), ..how };
     let mut table = table::read(path, &spec)?;
     if table.rows == 0 {

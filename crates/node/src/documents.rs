@@ -144,7 +144,7 @@ pub fn look_at_columns(
         categorical,
         rules: from.rules.clone(),
         list: from.list.clone(),
-        total: true,
+        unusable: Unusable::Weightless,
         ..TableSpec::default()
     };
     let spec = if typed { spec } else { spec.without_ranges() };
@@ -206,8 +206,7 @@ pub fn spec_of(federation: &Federation, from: &RowsFrom) -> Result<TableSpec, Fa
         rules: from.rules.clone(),
         list: from.list.clone(),
         person_key: from.person_key()?,
-        total: work.recipe.noise.is_some(),
-        unusable: Unusable::Refused,
+        unusable: if work.recipe.noise.is_some() { Unusable::Weightless } else { Unusable::Refused },
         halt: from.halt.clone(),
     })
 }

@@ -21,8 +21,8 @@ use arrow_schema::{ArrowError, Schema, SchemaRef};
 
 use super::{
     About, Fault, Result, RowReader, Table, Wanted,
-    columnar::{MAX_BUFFER, MAX_DESCRIPTION, MAX_FOOTER},
-    columns::{Columns, about, check_types, guarded},
+    columnar::{MAX_BUFFER, MAX_DESCRIPTION, MAX_FOOTER, NO_END, from_end},
+    columns::{about, check_types, guarded, take_batch},
 };
 
 /// What a message begins with, but for those of Arrow before 0.15.
@@ -49,7 +49,6 @@ pub(super) struct ArrowReader {
     input: Input,
     /// The words of dictionaries, by their numbers.
     dictionaries: HashMap<i64, ArrayRef>,
-    checked: bool,
     /// A message whose first rows were taken.
     begun: Option<RecordBatch>,
     /// Whether messages begin with their mark: all do, or none.
@@ -92,23 +91,15 @@ impl ArrowReader {
     }
 
     /// Reads the schema at the end of a file, and where its messages are.
-    pub(super) fn of_file(mut file: File, name: &str) -> Result<Self> {
-        let failed = |source| Fault::Read(source).of(name);
-        let short = || Fault::Damaged("its end does not say where its description is").of(name);
-        let all = file.seek(SeekFrom::End(0)).map_err(failed)?;
-        let mut part = |from: Option<u64>, bytes: usize| -> Result<Vec<u8>> {
-            file.seek(SeekFrom::Start(from.ok_or_else(short)?)).map_err(failed)?;
-            let mut part = Vec::new();
-            (&file).take(bytes as u64).read_to_end(&mut part).map_err(failed)?;
-            Ok(part)
-        };
-        let end = all.checked_sub(TAIL as u64);
-        let tail: [u8; TAIL] = part(end, TAIL)?.try_into().map_err(|_| short())?;
+    pub(super) fn of_file(file: File, name: &str) -> Result<Self> {
+        let short = || Fault::Damaged(NO_END).of(name);
+        let all = file.metadata().map_err(|source| Fault::Read(source).of(name))?.len();
+        let tail = from_end(&file, TAIL as u64, TAIL as u64, name)?.try_into().map_err(|_| short())?;
         let length = read_footer_length(tail).map_err(|_| short())?;
         if length as u64 > MAX_FOOTER {
             return Err(Fault::Damaged("it is described by more than 256 MiB").of(name));
         }
-        let footer = part(end.and_then(|end| end.checked_sub(length as u64)), length)?;
+        let footer = from_end(&file, (TAIL + length) as u64, length as u64, name)?;
         let (schema, messages) = guarded(name, NO_SCHEMA, || {
             let footer = root_as_footer(&footer).map_err(|_| wrong())?;
             let rows = footer.recordBatches().into_iter().flatten();
@@ -137,8 +128,7 @@ impl ArrowReader {
     fn new(input: Input, schema: Result<Schema, Fault>, name: &str) -> Result<Self> {
         let schema = schema.map_err(|fault| fault.of(name))?;
         let (about, schema, dictionaries) = (about(name, &schema)?, schema.into(), HashMap::new());
-        let (checked, begun, marked, rows) = (false, None, None, 0);
-        Ok(ArrowReader { about, schema, input, dictionaries, checked, begun, marked, rows })
+        Ok(ArrowReader { about, schema, input, dictionaries, begun: None, marked: None, rows: 0 })
     }
 
     /// The next message; nothing at the end.
@@ -204,9 +194,7 @@ impl RowReader for ArrowReader {
     }
 
     fn read(&mut self, wanted: &Wanted, table: &mut Table) -> Result<bool> {
-        if !std::mem::replace(&mut self.checked, true) {
-            check_types(&self.about.name, &self.schema, wanted)?;
-        }
+        check_types(&self.about.name, &self.schema, wanted)?;
         let places: Vec<usize> = wanted.places().into_keys().collect();
         let batch = match self.begun.take() {
             Some(batch) => batch,
@@ -224,10 +212,7 @@ impl RowReader for ArrowReader {
                 batch.slice(0, AT_ONCE)
             }
         };
-        let columns = Columns::new(&self.about.name, self.about.columns.len(), &places, batch.columns(), wanted)?;
-        let rows = batch.num_rows();
-        columns.take_rows(&self.about.name, &self.about.columns, (self.rows, rows), wanted, table)?;
-        self.rows += rows as u64;
+        self.rows = take_batch(&self.about, self.rows, &places, &batch, wanted, table)?;
         Ok(true)
     }
 }

@@ -1,4 +1,11 @@
-//! What Parquet and Arrow files may make us hold.
+//! What Parquet and Arrow files may make us hold, and their ends.
+
+use std::{
+    fs::File,
+    io::{Read, Seek, SeekFrom},
+};
+
+use super::{Fault, Result};
 
 /// Bytes of the description of an Arrow message: a schema of [`MAX_COLUMNS`](super::limits::MAX_COLUMNS) columns with room for notes.
 pub(super) const MAX_DESCRIPTION: usize = 16 << 20;
@@ -14,3 +21,17 @@ pub(super) const MAX_DEPTH: usize = 64;
 
 /// Bytes that the columns of one Arrow message may hold together, unpacked, and so may its dictionaries: what a 32-bit offset reaches.
 pub(super) const MAX_BUFFER: i64 = 1 << 31;
+
+/// What is said where a file ends otherwise than its form does.
+pub(super) const NO_END: &str = "its end does not say where its description is";
+
+/// So many bytes of a file, which begin so far before its end.
+///
+/// # Errors
+/// [`Fault::Damaged`] where there is not so much of it.
+pub(super) fn from_end(mut file: &File, back: u64, bytes: u64, name: &str) -> Result<Vec<u8>> {
+    let mut part = Vec::new();
+    let begin = SeekFrom::End(-i64::try_from(back).unwrap_or(i64::MAX));
+    let read = file.seek(begin).and_then(|_| file.take(bytes).read_to_end(&mut part));
+    read.map(|_| part).map_err(|_| Fault::Damaged(NO_END).of(name))
+}

@@ -8,7 +8,7 @@ use std::{
 };
 
 use arrow_array::{
-    Array, ArrayRef, BooleanArray, StringViewArray,
+    Array, ArrayRef, BooleanArray, RecordBatch, StringViewArray,
     cast::AsArray,
     types::{
         ArrowPrimitiveType, Decimal32Type, Decimal64Type, Decimal128Type, Decimal256Type, Float16Type, Float32Type,
@@ -19,8 +19,8 @@ use arrow_buffer::{NullBuffer, ScalarBuffer};
 use arrow_schema::{DataType, Schema};
 
 use super::{
-    About, Cell, Decimal, Fault, MAX_CELL, Numbers, Place, Result, Row, Table, TableError, Use, Wanted, normal, take,
-    types, wanted::check_names,
+    About, Cell, Decimal, Fault, MAX_CELL, Numbers, Place, Result, Row, Table, TableError, Unusable, Use, Wanted,
+    normal, records::TOO_LONG, take, types, wanted::check_names,
 };
 
 thread_local! {
@@ -180,7 +180,7 @@ fn written(digits: impl std::fmt::Display, scale: i8) -> f64 {
 }
 
 /// The wanted columns of some rows.
-pub(super) struct Columns {
+struct Columns {
     columns: Vec<Option<Column>>,
     /// Those with text.
     texts: Vec<usize>,
@@ -194,9 +194,38 @@ impl Row for RowOf<'_> {
     }
 }
 
+/// Takes the rows of a batch with the columns at these places, which stand behind `before` others of their file: how many there are with
+/// these.
+///
+/// # Errors
+/// As [`take`], and where a text is longer than a cell may be.
+pub(super) fn take_batch(
+    About { name, columns: header, .. }: &About,
+    before: u64,
+    places: &[usize],
+    batch: &RecordBatch,
+    wanted: &Wanted,
+    table: &mut Table,
+) -> Result<u64> {
+    let (columns, rows) = (Columns::new(name, header.len(), places, batch.columns(), wanted)?, batch.num_rows());
+    if columns.plain(wanted).is_some_and(|columns| table.append(rows, &columns)) {
+        return Ok(before + rows as u64);
+    }
+    for row in 0..rows {
+        let (spot, row) = ((name.as_str(), Place::Row(before + row as u64 + 1)), RowOf(&columns, row));
+        let long = |at: &&usize| matches!(row.cell(**at), Cell::Text(text) if text.len() > MAX_CELL);
+        match columns.texts.iter().find(long) {
+            Some(_) if wanted.unusable == Unusable::Weightless => table.spoil(name, TOO_LONG.of_row(spot))?,
+            Some(at) => return Err(Fault::CellTooLong(at + 1).of_row(spot)),
+            None => take(spot, header, &row, wanted, table)?,
+        }
+    }
+    Ok(before + rows as u64)
+}
+
 impl Columns {
     /// `arrays` are the columns at these places of a header of `all`.
-    pub(super) fn new(file: &str, all: usize, places: &[usize], arrays: &[ArrayRef], wanted: &Wanted) -> Result<Self> {
+    fn new(file: &str, all: usize, places: &[usize], arrays: &[ArrayRef], wanted: &Wanted) -> Result<Self> {
         let uses = wanted.places();
         let names = |at: &usize| matches!(uses.get(at), Some(Use::Words | Use::Person));
         guarded(file, "a column does not hold what its type says", || {
@@ -211,35 +240,6 @@ impl Columns {
             }
             Ok::<_, TableError>(Columns { columns, texts })
         })
-    }
-
-    /// Takes so many rows of them, which stand behind `before` others of their file.
-    ///
-    /// # Errors
-    /// As [`take`], and where a text is longer than a cell may be.
-    pub(super) fn take_rows(
-        &self,
-        file: &str,
-        header: &[String],
-        (before, rows): (u64, usize),
-        wanted: &Wanted,
-        table: &mut Table,
-    ) -> Result<()> {
-        if let Some(columns) = self.plain(wanted)
-            && table.append(rows, &columns)
-        {
-            return Ok(());
-        }
-        for row in 0..rows {
-            let (spot, row) = ((file, Place::Row(before + row as u64 + 1)), RowOf(self, row));
-            let long = |at: &&usize| matches!(row.cell(**at), Cell::Text(text) if text.len() > MAX_CELL);
-            match self.texts.iter().find(long) {
-                Some(_) if wanted.total => table.spoil(file, super::records::TOO_LONG.of_row(spot))?,
-                Some(at) => return Err(Fault::CellTooLong(at + 1).of_row(spot)),
-                None => take(spot, header, &row, wanted, table)?,
-            }
-        }
-        Ok(())
     }
 
     /// The wanted numbers, column by column, where rows are nothing but numbers and all of them can be used: most batches of most

@@ -260,17 +260,21 @@ impl Fault {
     /// What to do next.
     fn advice(&self) -> String {
         let next: &str = match self {
-            Self::Open(source) => open_hint(source),
-            Self::Read(source) if source.kind() == io::ErrorKind::UnexpectedEof => {
-                "it was cut short: export or copy the file again"
-            }
-            Self::Read(source) if source.kind() == io::ErrorKind::FileTooLarge => {
-                "a pipe is held in memory, 1 GiB of it at most: write the rows to a file"
-            }
-            Self::Read(source) if matches!(source.kind(), io::ErrorKind::InvalidData | io::ErrorKind::InvalidInput) => {
-                "what is packed in it is damaged: export or copy the file again"
-            }
-            Self::Read(_) => "check that it is a regular file on a healthy disk",
+            Self::Open(source) => match source.kind() {
+                io::ErrorKind::NotFound => "check the path: it is taken relative to the folder you are in",
+                io::ErrorKind::PermissionDenied => "give the user that runs this permission to read it",
+                _ => "check the path and the disk",
+            },
+            Self::Read(source) => match source.kind() {
+                io::ErrorKind::UnexpectedEof => "it was cut short: export or copy the file again",
+                io::ErrorKind::FileTooLarge => {
+                    "a pipe is held in memory, 1 GiB of it at most: write the rows to a file"
+                }
+                io::ErrorKind::InvalidData | io::ErrorKind::InvalidInput => {
+                    "what is packed in it is damaged: export or copy the file again"
+                }
+                _ => "check that it is a regular file on a healthy disk",
+            },
             Self::Ragged { .. } => {
                 "look for a missing or an extra separator, also at the end of the line, or a quotation mark without its partner"
             }
@@ -278,8 +282,7 @@ impl Fault {
                 "remove such rows, or fill them in before clustering; or leave them out: missing = \"leave-out\" under [rows] in site.toml"
             }
             Self::Said(_, next) => next,
-            Self::Row(_, next) => next,
-            Self::NotANumber(next) => next,
+            Self::Row(_, next) | Self::NotANumber(next) => next,
             Self::UnknownCategory(known) => {
                 return format!(
                     "correct the row; or say in [rows.values] of site.toml which category it is; or agree on a plan that lists it: this one has \
@@ -344,14 +347,6 @@ impl TableError {
     /// What to do next.
     pub fn advice(&self) -> String {
         self.fault.advice()
-    }
-}
-
-fn open_hint(error: &io::Error) -> &'static str {
-    match error.kind() {
-        io::ErrorKind::NotFound => "check the path: it is taken relative to the folder you are in",
-        io::ErrorKind::PermissionDenied => "give the user that runs this permission to read it",
-        _ => "check the path and the disk",
     }
 }
 

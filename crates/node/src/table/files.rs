@@ -7,7 +7,8 @@ use std::{
 };
 
 use super::{
-    About, Dialect, Fault, MAX_FILES, Result, RowReader, Table, Wanted, input::open_one, print::Print, wanted::list,
+    About, Dialect, Fault, MAX_FILES, Result, RowReader, Table, Unusable, Wanted, input::open_one, print::Print,
+    wanted::list,
 };
 use crate::cost::counted;
 
@@ -134,7 +135,7 @@ impl Parts {
             return Ok(());
         };
         let what = format!("it holds the same {} as {known}", counted(print.rows as usize, "row"));
-        if !wanted.total {
+        if wanted.unusable != Unusable::Weightless {
             let next = "take one of the two files out of the source; if both are meant, put their rows into one file";
             return Err(Fault::said(what, next).of(name));
         }

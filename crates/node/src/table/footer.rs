@@ -5,14 +5,11 @@
 //! (`parquet.thrift`, FileMetaData and SchemaElement). The library reads a field by its number alone, so every field that it knows has to
 //! have the type of its number here: then both read the same. What it does not know, both step over.
 
-use std::{
-    fs::File,
-    io::{self, Read, Seek, SeekFrom},
-};
+use std::fs::File;
 
 use super::{
     Fault, Result,
-    columnar::{MAX_DEPTH, MAX_DESCRIPTION, MAX_ELEMENTS, MAX_FOOTER},
+    columnar::{MAX_DEPTH, MAX_DESCRIPTION, MAX_ELEMENTS, MAX_FOOTER, from_end},
 };
 
 /// Bytes behind the description: its length, and the magic.
@@ -39,21 +36,14 @@ const UUID: u8 = 13;
 ///
 /// # Errors
 /// [`Fault::Damaged`] where it describes more than can be, or in another form than every writer.
-pub(super) fn check(mut file: &File, name: &str) -> Result<()> {
+pub(super) fn check(file: &File, name: &str) -> Result<()> {
     let damaged = |what| Fault::Damaged(what).of(name);
-    let mut part = |back: u64, bytes: u64| -> io::Result<Vec<u8>> {
-        let mut part = Vec::new();
-        file.seek(SeekFrom::End(-i64::try_from(back).unwrap_or(i64::MAX)))?;
-        file.take(bytes).read_to_end(&mut part)?;
-        Ok(part)
-    };
-    let short = |_| damaged("its end does not say where its description is");
-    let tail = part(TAIL, TAIL).map_err(short)?;
+    let tail = from_end(file, TAIL, TAIL, name)?;
     let length = tail.first_chunk::<4>().map_or(0, |length| u32::from_le_bytes(*length).into());
     if length > MAX_FOOTER {
         return Err(damaged("it is described by more than 256 MiB"));
     }
-    let bytes = part(TAIL + length, length.min(MAX_DESCRIPTION as u64)).map_err(short)?;
+    let bytes = from_end(file, TAIL + length, length.min(MAX_DESCRIPTION as u64), name)?;
     Bytes(&bytes).tree().ok_or_else(|| damaged("its description has no list of columns, or one that cannot be"))
 }
 

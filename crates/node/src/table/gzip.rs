@@ -50,17 +50,8 @@ impl<R: BufRead> Read for Members<R> {
 
 #[cfg(test)]
 mod tests {
-    use std::io::Write;
-
-    use flate2::{Compression, write::GzEncoder};
-
     use super::*;
-
-    fn packed(text: &str) -> Vec<u8> {
-        let mut encoder = GzEncoder::new(Vec::new(), Compression::fast());
-        encoder.write_all(text.as_bytes()).unwrap();
-        encoder.finish().unwrap()
-    }
+    use crate::table::tests::gzip as packed;
 
     #[test]
     fn members_are_one_text_and_what_follows_them_is_told() {

@@ -227,14 +227,13 @@ pub(super) fn layout(
             let most =
                 signs.iter().rev().filter(|reading| reading.has_columns()).max_by_key(|reading| reading.header.len());
             // Where not even the header can be read, it is read once more to say why.
-            let first =
-                sample.split(|byte| matches!(byte, b'\n' | b'\r')).find(|line| !line.is_empty()).unwrap_or_default();
+            let first = lines(sample).next().unwrap_or_default();
             let stands = |of: &Delimiter| first.iter().filter(|byte| **byte == of.byte()).count();
             let failed = |of: &Delimiter| !signs.iter().any(|reading| reading.delimiter == *of);
             let often = Delimiter::SIGNS.into_iter().rev().filter(failed).max_by_key(stands);
             let often = often.filter(|often| signs.is_empty() || stands(often) > 0);
-            let alone = Layout { delimiter: often, open_header: false, open_rows: false, said };
-            Ok(most.map_or(alone, |reading| Layout { open_header: false, open_rows: false, ..reading.layout(said) }))
+            let delimiter = most.map(|reading| reading.delimiter).or(often);
+            Ok(Layout { delimiter, open_header: false, open_rows: false, said })
         }
     }
 }
@@ -242,8 +241,7 @@ pub(super) fn layout(
 /// The same, told from the header alone: no row has a say in how rows are read.
 fn by_header(sample: &[u8], name: &str, dialect: Dialect, stated: Option<Delimiter>) -> Result<Layout> {
     let said = stated.is_some();
-    let mut lines = sample.split(|byte| matches!(byte, b'\n' | b'\r')).filter(|line| !line.is_empty());
-    let header = lines.nth(usize::from(said)).unwrap_or_default();
+    let header = lines(sample).nth(usize::from(said)).unwrap_or_default();
     let of = |delimiter| Reading::of(delimiter, header, true, (name, dialect), false);
     let layout = |delimiter, reading: Option<Reading>| {
         let open = reading.is_some_and(|reading| reading.ends_open());
@@ -252,15 +250,10 @@ fn by_header(sample: &[u8], name: &str, dialect: Dialect, stated: Option<Delimit
     if let Some(delimiter) = dialect.delimiter.or(stated) {
         return layout(Some(delimiter), of(delimiter));
     }
-    let apart = |delimiters: &[Delimiter]| {
-        delimiters.iter().filter_map(|of_it| of(*of_it)).filter(Reading::has_columns).collect::<Vec<_>>()
-    };
-    let (mut signs, blanks) = (apart(&Delimiter::SIGNS), apart(&[Delimiter::Blanks]));
+    let apart = Delimiter::SIGNS.into_iter().chain([Delimiter::Blanks]).filter_map(of).filter(Reading::has_columns);
+    let (mut signs, blanks): (Vec<_>, Vec<_>) = apart.partition(|reading| reading.delimiter != Delimiter::Blanks);
     let keys = match (&signs[..], &blanks[..]) {
-        ([_], _) => {
-            let one = signs.remove(0);
-            return layout(Some(one.delimiter), Some(one));
-        }
+        ([one], _) => return layout(Some(one.delimiter), signs.pop()),
         ([], []) => return layout(None, None),
         ([], [blanks]) => [blanks.delimiter, Delimiter::Comma].map(Delimiter::key).join(", or if it is one column "),
         (several, _) => several.iter().map(|of| of.delimiter.key()).collect::<Vec<_>>().join(", or "),
@@ -269,22 +262,22 @@ fn by_header(sample: &[u8], name: &str, dialect: Dialect, stated: Option<Delimit
     Err(Fault::said(what, format!("say it under [rows] in site.toml: {keys}")).of_header(name))
 }
 
+/// The lines of a text that are not empty.
+fn lines(text: &[u8]) -> impl Iterator<Item = &[u8]> {
+    text.split(|byte| matches!(byte, b'\n' | b'\r')).filter(|line| !line.is_empty())
+}
+
 /// What the first line says that stands between cells, where it says nothing else.
 fn stated(sample: &[u8], name: &str) -> Result<Option<Delimiter>> {
-    let mut lines = sample.split(|byte| matches!(byte, b'\n' | b'\r'));
-    let Some(first) = lines.find(|line| !line.is_empty()) else { return Ok(None) };
+    let first = lines(sample).next().unwrap_or_default();
     let bare = first.strip_prefix(b"\"").and_then(|line| line.strip_suffix(b"\"")).unwrap_or(first);
-    match bare {
-        [s, e, p, b'=', sign] if [*s, *e, *p].eq_ignore_ascii_case(b"sep") => {
-            let wrong = || {
-                let what =
-                    "the first line says what separates cells, and it is none of comma, semicolon, tab, | and blank";
-                Fault::said(what, "export the file with one of them").of(name)
-            };
-            Delimiter::of(*sign).map(Some).ok_or_else(wrong)
-        }
-        _ => Ok(None),
-    }
+    let sign = match bare {
+        [s, e, p, b'=', sign] if [*s, *e, *p].eq_ignore_ascii_case(b"sep") => *sign,
+        _ => return Ok(None),
+    };
+    let what = "the first line says what separates cells, and it is none of comma, semicolon, tab, | and blank";
+    let wrong = || Fault::said(what, "export the file with one of them").of(name);
+    Delimiter::of(sign).map(Some).ok_or_else(wrong)
 }
 
 /// Whether the header is where it belongs, where no reading of the text fits.

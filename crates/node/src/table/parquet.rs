@@ -19,7 +19,7 @@ use parquet::{
 
 use super::{
     About, Fault, Result, RowReader, Table, Wanted,
-    columns::{Columns, about, check_types, guarded},
+    columns::{about, check_types, guarded, take_batch},
     footer,
     types::EXTENSION,
 };
@@ -151,10 +151,7 @@ impl RowReader for ParquetReader {
             }
             return Ok(false);
         };
-        let columns = Columns::new(&self.about.name, self.about.columns.len(), places, batch.columns(), wanted)?;
-        let rows = batch.num_rows();
-        columns.take_rows(&self.about.name, &self.about.columns, (self.rows, rows), wanted, table)?;
-        self.rows += rows as u64;
+        self.rows = take_batch(&self.about, self.rows, places, &batch, wanted, table)?;
         Ok(true)
     }
 }

@@ -190,7 +190,7 @@ impl<R: Row> Taken<'_, R> {
     fn category(&self, names: &Names) -> Result<(usize, bool)> {
         let (categories, cell) = (&names.categories, self.row.cell(names.at));
         let text = self.named(names.at, Some(&names.values))?;
-        let others = self.wanted.total || self.wanted.unusable != Unusable::Refused;
+        let others = self.wanted.unusable != Unusable::Refused;
         let other = || categories.iter().position(|of| others && of == OTHER);
         let found = cell.among(&names.values).map(|at| (at, true)).or_else(|| Some((other()?, false)));
         found.ok_or_else(|| {

@@ -82,8 +82,8 @@ impl<'a> Batches<'a> {
         let columns = wanted.columns.iter().map(|column| known[column.at].clone());
         let columns = columns.chain(spec.categorical.iter().flat_map(Categorical::indicators)).collect();
         let labels = wanted.label.is_some().then(Vec::new);
-        let (persons, total, unusable) = (Pass::Take(counting.clone()), wanted.total, wanted.unusable);
-        let table = Table { columns, labels, total, unusable, persons, tally, ..Table::default() };
+        let (persons, unusable) = (Pass::Take(counting.clone()), wanted.unusable);
+        let table = Table { columns, labels, unusable, persons, tally, ..Table::default() };
         Ok(Batches { source, wanted, table, list: spec.list.clone(), halt: spec.halt.clone() })
     }
 
@@ -117,20 +117,22 @@ impl<'a> Batches<'a> {
         while self.next()? {}
         let tally = &self.table.tally;
         match (self.table.unusable, tally.used) {
-            (Unusable::Refused, _) => self.table.spoilt.take(&tally.unusable, self.list.as_deref())?,
+            (Unusable::Refused | Unusable::Weightless, _) => {
+                self.table.spoilt.take(&tally.unusable, self.list.as_deref())?
+            }
             (_, 0) => self.table.spoilt.take(&tally.left_out, None)?,
             _ => {}
         }
         if let Some(fault) = self.table.signs.fault(&self.source.about().columns) {
             // Under noise no cell decides whether a site answers.
-            if !self.table.total {
+            if self.table.unusable != Unusable::Weightless {
                 return Err(fault);
             }
             self.table.tally.noticed.push(format!("{fault}: {}", fault.advice()));
         }
         let tally = &self.table.tally;
         let (what, next): (Cow<'_, str>, _) = match (tally.left_out.rows(), tally.filtered) {
-            _ if self.table.rows > 0 || self.table.total => return Ok(()),
+            _ if self.table.rows > 0 || self.table.unusable == Unusable::Weightless => return Ok(()),
             (0, 0) => ("no rows follow the header".into(), "check that the export went through"),
             (0, _) => (
                 "the filter of site.toml leaves no row".into(),
@@ -168,8 +170,6 @@ pub struct Table {
     pub(super) several: bool,
     /// What stands before fractions.
     pub(super) signs: Signs,
-    /// Whether a row that cannot be used is left out in place of being refused.
-    total: bool,
     unusable: Unusable,
     spoilt: Spoilt,
 }
@@ -269,7 +269,7 @@ impl Table {
     /// The same error where it is not one row that is at fault.
     pub(super) fn spoil(&mut self, file: &str, error: TableError) -> Result<()> {
         let Some((why, place)) = error.reason() else { return Err(error) };
-        if self.total || self.unusable != Unusable::Refused {
+        if self.unusable != Unusable::Refused {
             self.leave_out(file, &why, place);
             if self.unusable == Unusable::Blank {
                 self.begin_row((file, place))?;
@@ -277,7 +277,7 @@ impl Table {
                 self.labels.iter_mut().for_each(|labels| labels.push(String::new()));
             }
             // What helps against a missing value is done.
-            if !self.total && !matches!(error.fault, Fault::EmptyCell) {
+            if self.unusable != Unusable::Weightless && !matches!(error.fault, Fault::EmptyCell) {
                 self.spoilt.first.get_or_insert(Arc::new(error));
             }
             return Ok(());

@@ -1,6 +1,6 @@
 //! What the reader accepts and refuses.
 
-use std::io::{self, Cursor, Read};
+use std::io::{self, Cursor, Read, Write};
 
 use super::*;
 
@@ -17,6 +17,13 @@ mod typed;
 /// What happened and what to do next.
 fn whole(error: &TableError) -> String {
     format!("{error}; {}", error.advice())
+}
+
+/// Packed by gzip.
+pub(super) fn gzip(bytes: impl AsRef<[u8]>) -> Vec<u8> {
+    let mut out = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::fast());
+    out.write_all(bytes.as_ref()).unwrap();
+    out.finish().unwrap()
 }
 
 fn all() -> TableSpec {
@@ -46,7 +53,7 @@ fn noi_8_no_cell_decides_whether_a_site_answers() {
     let categories = ["u", "other"].map(str::to_owned).to_vec();
     let of = TableSpec {
         categorical: vec![Categorical { column: "c".into(), categories: categories.clone(), weight: 1.0 }],
-        total: true,
+        unusable: Unusable::Weightless,
         ..spec(&["a", "b"], Some("l"))
     };
     for (row, expected) in &rows {

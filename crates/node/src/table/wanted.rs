@@ -39,9 +39,7 @@ pub struct TableSpec {
     pub list: Option<PathBuf>,
     /// The site's secret where at most so many rows of a person count, as its rules say; without it all do.
     pub person_key: Option<PersonKey>,
-    /// Whether the plan has noise: a row that cannot be used there has no weight and is left out, and none is refused ([NOI-8]).
-    pub total: bool,
-    /// What becomes of a row that cannot be used where the plan has no noise, or nobody answers it.
+    /// What becomes of a row that cannot be used.
     pub unusable: Unusable,
     /// Stops the reading.
     pub halt: Halt,
@@ -57,6 +55,8 @@ pub enum Unusable {
     LeftOut,
     /// The same, and its place in the table is kept: all its numbers are NaN.
     Blank,
+    /// Under noise: it has no weight and is left out, and nothing about rows is an error ([NOI-8]).
+    Weightless,
 }
 
 impl TableSpec {
@@ -73,7 +73,7 @@ impl TableSpec {
 
     /// How its texts are read: under noise every line by itself.
     pub(super) fn dialect(&self) -> Dialect {
-        Dialect { by_line: self.total, ..self.rules.dialect() }
+        Dialect { by_line: self.unusable == Unusable::Weightless, ..self.rules.dialect() }
     }
 }
 
@@ -93,8 +93,6 @@ pub struct Wanted {
     pub marks: Spellings<()>,
     /// Those of them that are numbers.
     pub mark_numbers: Vec<f64>,
-    /// As in [`TableSpec::total`].
-    pub total: bool,
     /// As in [`TableSpec::unusable`].
     pub unusable: Unusable,
     /// How numbers are written in texts.
@@ -263,13 +261,10 @@ pub(super) fn choose(file: &str, own: &[String], spec: &TableSpec) -> Result<Wan
         })
     };
     let person = rules.person.as_ref().map(of_persons).transpose()?;
-    let mut taken = vec![false; header.len()];
-    if let Some(at) = label {
-        taken[at] = true;
-    }
+    let mut taken: HashSet<usize> = label.into_iter().collect();
     let mut take = |column: &String| {
         let at = find(column)?;
-        if std::mem::replace(&mut taken[at], true) {
+        if !taken.insert(at) {
             let next = "name every column once, and the label not among them";
             return Err(Fault::said(format!("the column {column:?} is asked for twice"), next).of(file));
         }
@@ -281,9 +276,9 @@ pub(super) fn choose(file: &str, own: &[String], spec: &TableSpec) -> Result<Wan
     if columns.is_empty() && categorical.is_empty() {
         let free = |at: &usize| ![label, person].contains(&Some(*at)) && !header[*at].is_empty();
         columns.extend((0..header.len()).filter(free));
-        columns.iter().for_each(|at| taken[*at] = true);
+        taken.extend(&columns);
     }
-    if let Some(at) = person.filter(|at| taken[*at]) {
+    if let Some(at) = person.filter(|at| taken.contains(at)) {
         let what = format!(
             "{:?} is wanted, and site.toml says that it is the column of persons, which never leaves (rows.person)",
             own[at]
@@ -307,7 +302,7 @@ pub(super) fn choose(file: &str, own: &[String], spec: &TableSpec) -> Result<Wan
     };
     let leaves_out = rules.missing == Some(Missing::LeaveOut);
     let complete =
-        (0..header.len()).filter(|at| leaves_out && (taken[*at] || rules.columns.contains_key(&header[*at])));
+        (0..header.len()).filter(|at| leaves_out && (taken.contains(at) || rules.columns.contains_key(&header[*at])));
     let complete = complete.map(|at| (at, listed(own_rules.words(at).map(|(word, _)| word)))).collect();
     let compared = rules.filter.conditions().iter().filter(|condition| condition.has_numbers());
     let compared = compared.filter_map(|condition| own.iter().position(|name| *name == condition.column));
@@ -327,7 +322,6 @@ pub(super) fn choose(file: &str, own: &[String], spec: &TableSpec) -> Result<Wan
         complete,
         mark_numbers: rules.marks.iter().filter_map(|mark| mark.parse().ok()).collect(),
         marks: listed(&rules.marks),
-        total: spec.total,
         unusable: spec.unusable,
         decimal: rules.dialect().decimal,
         measured,

@@ -8,7 +8,7 @@ use super::*;
 use crate::{
     documents::tests::Folder,
     table::{
-        Missing, RowRules, TableSpec, read,
+        Missing, RowRules, TableSpec, Unusable, read,
         tests::forms::{columns_of, named, parquet, refused},
     },
 };
@@ -133,7 +133,7 @@ fn at_most_so_many_rows_of_a_person_lack_a_value() {
         let text = (0..ROWS).map(|i| format!("7,,{i}\n7,{i},\n")).collect::<String>();
         let both = folder.at("both.csv");
         fs::write(&both, "patient,x,y\n".to_owned() + &text).unwrap();
-        let spec = TableSpec { rules: Arc::new(rules), total: true, ..spec };
+        let spec = TableSpec { rules: Arc::new(rules), unusable: Unusable::Weightless, ..spec };
         let table = read(&both, &spec).unwrap_or_else(|e| panic!("{e}; {}", e.advice()));
         let all: u64 = table.tally.columns.iter().map(|of| of.missing).sum();
         assert_eq!((all, table.tally.used), (most.min(2 * ROWS as u64), 0), "{most}");

@@ -4,12 +4,13 @@ use super::spec;
 use crate::{
     documents::tests::Folder,
     plan::Categorical,
-    table::{TableSpec, Tally, look, read, read_given},
+    table::{TableSpec, Tally, Unusable, look, read, read_given},
 };
 
 /// Of numbers from 0 to 10 that are moved into this range, with noise or without.
-fn clipped(total: bool) -> TableSpec {
-    TableSpec { within: vec![(0.0, 10.0); 2], clips: true, total, ..spec(&["a", "b"], None) }
+fn clipped(noise: bool) -> TableSpec {
+    let unusable = if noise { Unusable::Weightless } else { Unusable::Refused };
+    TableSpec { within: vec![(0.0, 10.0); 2], clips: true, unusable, ..spec(&["a", "b"], None) }
 }
 
 fn tally(text: &str, spec: &TableSpec) -> (Tally, Option<String>) {
@@ -71,7 +72,7 @@ fn a_column_that_is_out_of_range_as_a_whole_is_called_another_unit() {
 #[test]
 fn signs_that_can_be_read_in_two_ways_stop_no_site_under_noise() {
     let text = "a,b\n1.234,\"0,5\"\n2.345,1\n";
-    let of = |total| TableSpec { total, within: vec![(0.0, 10_000.0)], clips: true, ..spec(&["a"], None) };
+    let of = |noise| TableSpec { within: vec![(0.0, 10_000.0)], columns: vec!["a".into()], ..clipped(noise) };
     let folder = Folder::new("signs");
     std::fs::write(folder.at("s.csv"), text).unwrap();
     let told = read(folder.at("s.csv"), &of(false)).unwrap_err();

@@ -15,6 +15,7 @@ struct Case {
     columns: Vec<String>,
     label: Option<String>,
     categories: BTreeMap<String, Vec<String>>,
+    /// Whether there is noise.
     total: bool,
     /// As in `site.toml`.
     rows: RowRules,
@@ -51,7 +52,7 @@ impl Case {
             columns: self.columns.clone(),
             label: self.label.clone(),
             categorical: categorical.collect(),
-            total: self.total,
+            unusable: if self.total { Unusable::Weightless } else { Unusable::Refused },
             person_key: self.rows.person.is_some().then(|| PersonKey::test(1)),
             rules: Arc::new(self.rows.clone()),
             ..TableSpec::default()

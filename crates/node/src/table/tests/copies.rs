@@ -28,9 +28,7 @@ fn a_folder_is_read_without_copies() {
     let error = whole(&read(&all()).unwrap_err());
     assert!(error.contains("c (1).csv: it holds the same 3 rows as ") && error.contains("a.csv; take one"), "{error}");
     fs::remove_file(rows.join("c (1).csv")).unwrap();
-    let mut packed = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::fast());
-    std::io::Write::write_all(&mut packed, b"x,y\n3,4\n1,2\n").unwrap();
-    fs::write(rows.join("z.csv.gz"), packed.finish().unwrap()).unwrap();
+    fs::write(rows.join("z.csv.gz"), gzip("x,y\n3,4\n1,2\n")).unwrap();
     let error = read(&all()).unwrap_err().to_string();
     assert!(error.contains("z.csv.gz: it holds the same 2 rows as ") && error.ends_with("b.csv"), "{error}");
     // Where rows of persons are cut, which of them count says nothing of what a file holds.
@@ -40,7 +38,7 @@ fn a_folder_is_read_without_copies() {
     let error = read(&cut).unwrap_err().to_string();
     assert!(error.contains("z.csv.gz: it holds the same 2 rows as "), "{error}");
     // Under noise no cell decides whether a site answers, and what was read twice counts twice.
-    let noisy = read(&TableSpec { total: true, ..spec(&["x", "y"], None) }).unwrap();
+    let noisy = read(&TableSpec { unusable: Unusable::Weightless, ..spec(&["x", "y"], None) }).unwrap();
     let (told, doubts) = (noisy.tally().lines().join("\n"), noisy.tally().doubts());
     assert_eq!((noisy.rows, doubts.len()), (7, 1));
     assert!(doubts[0].contains("z.csv.gz: it holds the same 2 rows as ") && told.contains(&doubts[0]), "{told}");

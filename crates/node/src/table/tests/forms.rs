@@ -2,7 +2,6 @@
 
 use std::{
     fs,
-    io::Write,
     path::{Path, PathBuf},
     sync::Arc,
 };
@@ -21,7 +20,7 @@ use arrow_array::{
 use arrow_ipc::writer::{FileWriter, IpcWriteOptions, StreamWriter};
 use arrow_schema::{DataType, Field, Schema};
 
-use super::{super::*, whole};
+use super::{super::*, gzip, whole};
 use crate::{documents::tests::Folder, plan::Categorical};
 
 /// The same rows as text and as typed columns: whole numbers, decimals, a category, a missing value, a yes or no, a column nobody asks for.
@@ -84,40 +83,30 @@ fn spec() -> TableSpec {
 }
 
 pub(in crate::table) fn parquet(batches: &[RecordBatch], packing: Compression) -> Vec<u8> {
-    let mut out = Vec::new();
-    let properties = WriterProperties::builder().set_compression(packing).set_max_row_group_row_count(Some(3)).build();
-    let mut writer = ArrowWriter::try_new(&mut out, batches[0].schema(), Some(properties)).unwrap();
+    let properties = WriterProperties::builder().set_compression(packing).set_max_row_group_row_count(Some(3));
+    parquet_with(batches, properties.build())
+}
+
+pub(in crate::table) fn parquet_with(batches: &[RecordBatch], properties: WriterProperties) -> Vec<u8> {
+    let mut writer = ArrowWriter::try_new(Vec::new(), batches[0].schema(), Some(properties)).unwrap();
     batches.iter().for_each(|batch| writer.write(batch).unwrap());
-    writer.close().unwrap();
-    out
+    writer.into_inner().unwrap()
 }
 
 pub(in crate::table) fn arrow_file(batch: &RecordBatch, options: IpcWriteOptions) -> Vec<u8> {
-    let mut out = Vec::new();
-    let mut writer = FileWriter::try_new_with_options(&mut out, &batch.schema(), options).unwrap();
+    let mut writer = FileWriter::try_new_with_options(Vec::new(), &batch.schema(), options).unwrap();
     writer.write(batch).unwrap();
-    writer.finish().unwrap();
-    drop(writer);
-    out
+    writer.into_inner().unwrap()
 }
 
 pub(in crate::table) fn arrow_stream_of(batches: &[RecordBatch]) -> Vec<u8> {
-    let mut out = Vec::new();
-    let mut writer = StreamWriter::try_new(&mut out, &batches[0].schema()).unwrap();
+    let mut writer = StreamWriter::try_new(Vec::new(), &batches[0].schema()).unwrap();
     batches.iter().for_each(|batch| writer.write(batch).unwrap());
-    writer.finish().unwrap();
-    drop(writer);
-    out
+    writer.into_inner().unwrap()
 }
 
 fn arrow_stream(batch: &RecordBatch) -> Vec<u8> {
     arrow_stream_of(&[batch.slice(0, 1), batch.slice(1, batch.num_rows() - 1)])
-}
-
-fn gzip(bytes: &[u8]) -> Vec<u8> {
-    let mut out = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::fast());
-    out.write_all(bytes).unwrap();
-    out.finish().unwrap()
 }
 
 fn options(packing: arrow_ipc::CompressionType) -> IpcWriteOptions {
@@ -146,7 +135,7 @@ pub(in crate::table) fn forms() -> Vec<(&'static str, Vec<u8>)> {
         ("arrow file zstd", arrow_file(&batch, options(arrow_ipc::CompressionType::ZSTD))),
         ("arrow file lz4", arrow_file(&batch, options(arrow_ipc::CompressionType::LZ4_FRAME))),
         ("arrow stream", arrow_stream(&batch)),
-        ("arrow stream, gzip", gzip(&arrow_stream(&batch))),
+        ("arrow stream, gzip", gzip(arrow_stream(&batch))),
     ]
 }
 
@@ -305,8 +294,8 @@ fn a_source_whose_files_differ_or_are_missing_is_told() {
     for (bytes, says) in [
         (&b"PK\x03\x04 "[..], "a ZIP archive"),
         (b"ORC and more", "ORC"),
-        (&gzip(&gzip(b"x\n1\n")), "packed twice"),
-        (&gzip(&parquet(&[batch()], Compression::SNAPPY)), "read from its end"),
+        (&gzip(gzip(b"x\n1\n")), "packed twice"),
+        (&gzip(parquet(&[batch()], Compression::SNAPPY)), "read from its end"),
     ] {
         assert!(told(bytes, &named(&["x"])).contains(says), "{says}");
     }

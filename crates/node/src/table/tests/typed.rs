@@ -12,7 +12,9 @@ use arrow_schema::{DataType, Field};
 
 use super::{
     super::*,
-    forms::{arrow_file as arrow, arrow_stream_of, columns_of, forms, named, parquet, read_bytes, told, typed},
+    forms::{
+        arrow_file as arrow, arrow_stream_of, columns_of, forms, named, parquet, parquet_with, read_bytes, told, typed,
+    },
 };
 use crate::{documents::tests::Folder, plan::Categorical};
 
@@ -96,11 +98,7 @@ fn what_a_column_is_packed_by_is_named_where_it_is_wanted() {
 #[test]
 fn a_dictionary_that_is_said_to_be_at_the_begin_of_the_file_is_none() {
     let properties = ::parquet::file::properties::WriterProperties::builder().set_dictionary_enabled(false).build();
-    let one = columns_of("x\n1\n2\n", "float");
-    let mut bytes = Vec::new();
-    let mut writer = ::parquet::arrow::ArrowWriter::try_new(&mut bytes, one.schema(), Some(properties)).unwrap();
-    writer.write(&one).unwrap();
-    writer.close().unwrap();
+    let bytes = parquet_with(&[columns_of("x\n1\n2\n", "float")], properties);
     let zero = |chunk: ColumnChunkMetaData| chunk.into_builder().set_dictionary_page_offset(Some(0)).build().unwrap();
     assert_eq!(read_bytes(changed(&bytes, zero), &named(&["x"])).unwrap().values, [1.0, 2.0]);
 }
