@@ -92,12 +92,12 @@ impl ArrowReader {
 
     /// Reads the schema at the end of a file, and where its messages are.
     pub(super) fn of_file(file: File, name: &str) -> Result<Self> {
-        let short = || Fault::Damaged(NO_END).of(name);
-        let all = file.metadata().map_err(|source| Fault::Read(source).of(name))?.len();
+        let short = || Fault::damaged(NO_END).of(name);
+        let all = file.metadata().map_err(|source| Fault::read(source).of(name))?.len();
         let tail = from_end(&file, TAIL as u64, TAIL as u64, name)?.try_into().map_err(|_| short())?;
         let length = read_footer_length(tail).map_err(|_| short())?;
         if length as u64 > MAX_FOOTER {
-            return Err(Fault::Damaged("it is described by more than 256 MiB").of(name));
+            return Err(Fault::damaged("it is described by more than 256 MiB").of(name));
         }
         let footer = from_end(&file, (TAIL + length) as u64, length as u64, name)?;
         let (schema, messages) = guarded(name, NO_SCHEMA, || {
@@ -133,8 +133,8 @@ impl ArrowReader {
 
     /// The next message; nothing at the end.
     fn next(&mut self) -> Result<Option<Message>> {
-        let failed = |source| Fault::Read(source).of(&self.about.name);
-        let damaged = |what| Err(Fault::Damaged(what).of(&self.about.name));
+        let failed = |source| Fault::read(source).of(&self.about.name);
+        let damaged = |what| Err(Fault::damaged(what).of(&self.about.name));
         let next = match &mut self.input {
             Input::Stream(stream) => {
                 let next = message(stream, &self.about.name)?;
@@ -254,13 +254,13 @@ impl Message {
 
 /// The next message, or the end of the stream, which has to be marked, so that one that was cut short is told.
 fn message(input: &mut impl Read, name: &str) -> Result<Message> {
-    let damaged = |what| Fault::Damaged(what).of(name);
+    let damaged = |what| Fault::damaged(what).of(name);
     let cut = || damaged("it ends before its mark of an end");
     let mut exactly = |bytes: usize| -> Result<Vec<u8>> {
         let mut buffer = Vec::new();
         // What is there is held, and not what is said to be.
         let read = input.by_ref().take(bytes as u64).read_to_end(&mut buffer);
-        read.map_err(|source| Fault::Read(source).of(name))?;
+        read.map_err(|source| Fault::read(source).of(name))?;
         if buffer.len() == bytes { Ok(buffer) } else { Err(cut()) }
     };
     let mut head = exactly(4)?;

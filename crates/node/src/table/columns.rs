@@ -39,7 +39,7 @@ pub(super) fn guarded<T, E>(file: &str, what: &'static str, decode: impl FnOnce(
             }
         }));
     });
-    let damaged = || Fault::Damaged(what).of(file);
+    let damaged = || Fault::damaged(what).of(file);
     let outer = DECODES.replace(true);
     let decoded = catch_unwind(AssertUnwindSafe(decode));
     DECODES.set(outer);
@@ -216,7 +216,7 @@ pub(super) fn take_batch(
         let long = |at: &&usize| matches!(row.cell(**at), Cell::Text(text) if text.len() > MAX_CELL);
         match columns.texts.iter().find(long) {
             Some(_) if wanted.unusable == Unusable::Weightless => table.spoil(name, TOO_LONG.of_row(spot))?,
-            Some(at) => return Err(Fault::CellTooLong(at + 1).of_row(spot)),
+            Some(at) => return Err(Fault::cell_too_long(at + 1).of_row(spot)),
             None => take(spot, header, &row, wanted, table)?,
         }
     }

@@ -37,10 +37,10 @@ fn opened<R: Read>(
 ) -> Result<(Records<Text<R>>, Layout)> {
     let mut reader = BufReader::with_capacity(BUFFER, reader);
     let mut first = Vec::new();
-    reader.by_ref().take(MAX_ROW as u64).read_to_end(&mut first).map_err(|source| Fault::Read(source).of(name))?;
+    reader.by_ref().take(MAX_ROW as u64).read_to_end(&mut first).map_err(|source| Fault::read(source).of(name))?;
     let whole = first.len() < MAX_ROW;
     if first.starts_with(&[0xff, 0xfe]) || first.starts_with(&[0xfe, 0xff]) {
-        return Err(Fault::NotUtf8.of_row((name, Place::Line(1))));
+        return Err(Fault::NOT_UTF8.of_row((name, Place::Line(1))));
     }
     if first.starts_with(&[0xef, 0xbb, 0xbf]) {
         first.drain(..3);
@@ -109,15 +109,15 @@ impl<R: Read> CsvReader<R> {
         if got == expected && !may_be_bare {
             let next =
                 "end every row as most rows end, with a separator behind the last cell; or take it out everywhere";
-            return Some(Fault::Row("no separator stands behind its last cell, as behind most", next));
+            return Some(Fault::row("no separator stands behind its last cell, as behind most", next));
         }
         if got != expected && !(ends_open && may_be_open) {
-            return Some(Fault::Ragged { got, expected: expected + usize::from(self.open) });
+            return Some(Fault::ragged(got, expected + usize::from(self.open)));
         }
         let mut cells = self.records.cells().zip(&self.about.columns);
         let again = expected > 1 && cells.all(|(cell, name)| cell.trim_ascii() == name.as_bytes());
         let next = "take this line out: files may have been put together with their headers";
-        again.then_some(Fault::Row("the header stands here once more", next))
+        again.then_some(Fault::row("the header stands here once more", next))
     }
 }
 
@@ -134,7 +134,7 @@ impl<R: Read> RowReader for CsvReader<R> {
             table.tally.spanning += self.records.spanning - before;
             if columns.len() == 1 {
                 for missing in self.last_line + 1..line {
-                    table.spoil(name, Fault::EmptyCell.of_cell((name, Place::Line(missing)), &columns[0]))?;
+                    table.spoil(name, Fault::EMPTY_CELL.of_cell((name, Place::Line(missing)), &columns[0]))?;
                 }
             }
             // Blank lines within a cell are none between rows.
@@ -175,7 +175,7 @@ impl Row for WithCommas<'_> {
 /// Reads a CSV file of numbers without a header, such as starting centres: rows of `columns` numbers each.
 pub fn read_matrix(path: impl AsRef<Path>, columns: usize) -> Result<Vec<Vec<f64>>> {
     let name = path.as_ref().display().to_string();
-    let file = File::open(&path).map_err(|source| Fault::Open(source).of(&name))?;
+    let file = File::open(&path).map_err(|source| Fault::open(source).of(&name))?;
     read_matrix_from(file, &name, columns)
 }
 
@@ -198,10 +198,10 @@ pub fn read_matrix_from(reader: impl Read, name: &str, columns: usize) -> Result
             return Err(Fault::said(what, "remove that line").of_row(spot));
         }
         if rows.len() != columns {
-            return Err(Fault::Ragged { got: rows.len(), expected: columns }.of_row(spot));
+            return Err(Fault::ragged(rows.len(), columns).of_row(spot));
         }
         if matrix.len() >= MAX_VALUES / columns.max(1) {
-            return Err(Fault::TooLarge.of_row(spot));
+            return Err(Fault::too_large().of_row(spot));
         }
         let numbers =
             rows.cells().enumerate().map(|(at, cell)| number(spot, &(at + 1).to_string(), cell, Decimal::Point));
@@ -231,7 +231,7 @@ fn column_names<'a>(file: &str, line: Place, header: impl Iterator<Item = &'a [u
     // UTF-16 without its mark: every second byte of plain English is zero.
     let name =
         |cell| std::str::from_utf8(cell).ok().filter(|name| !name.contains('\0')).map(|name| normal(name).into_owned());
-    let names = header.map(|cell| name(cell).ok_or_else(|| Fault::NotUtf8.of_row((file, line))));
+    let names = header.map(|cell| name(cell).ok_or_else(|| Fault::NOT_UTF8.of_row((file, line))));
     let names = names.collect::<Result<Vec<_>, _>>()?;
     check_names(file, &names)?;
     Ok(names)

@@ -7,7 +7,7 @@ use serde_json::json;
 
 use crate::{cost::counted, error::OUTSIDE_BOX};
 
-use super::{MAX_CELL, MAX_COLUMNS, MAX_ROW, MAX_VALUES};
+use super::{MAX_CELL, MAX_COLUMNS, MAX_VALUES};
 
 /// Where a row is in its file: on a line of text, or the how manieth row it is. Both are counted from 1.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -136,8 +136,8 @@ impl fmt::Display for Spot {
 }
 
 /// What is wrong with a table, and where. [`TableError::advice`] says what to do about it.
-#[derive(Debug, thiserror::Error)]
-#[error("{file}{spot}: {fault}")]
+#[derive(Clone, Debug, thiserror::Error)]
+#[error("{file}{spot}: {}", fault.what)]
 pub struct TableError {
     /// The file.
     pub file: String,
@@ -151,81 +151,123 @@ pub struct TableError {
 pub(super) type Result<T, E = TableError> = std::result::Result<T, E>;
 
 /// What is wrong with a table, with a row or with a cell. None holds what stands in a cell.
-#[derive(Debug, thiserror::Error)]
-#[non_exhaustive]
-pub enum Fault {
-    /// Of the whole table or its header: what it is, and what to do.
-    #[error("{0}")]
-    Said(Cow<'static, str>, Cow<'static, str>),
-    /// The file can't be opened.
-    #[error("cannot be opened ({0})")]
-    Open(io::Error),
-    /// The file can't be read to its end.
-    #[error("cannot be read ({0})")]
-    Read(io::Error),
-    /// Of a row by itself: what is wrong with it, and what to do.
-    #[error("{0}")]
-    Row(&'static str, &'static str),
-    /// A row with more or fewer cells than the header.
-    #[error("{} where {expected} belong", counted(*got, "cell"))]
-    Ragged {
-        /// Cells of the row.
-        got: usize,
-        /// Cells that it should have.
-        expected: usize,
-    },
-    /// A cell without a value.
-    #[error("the value is missing")]
-    EmptyCell,
-    /// A cell that is no number, and what to do.
-    #[error("this is not a number")]
-    NotANumber(&'static str),
-    /// A cell that is none of the categories of its column, which are these.
-    #[error("the value is none of the column's categories")]
-    UnknownCategory(String),
-    /// A cell that is not a finite number.
-    #[error("the value is NaN, infinite or too large for a 64-bit number")]
-    NotFinite,
-    /// A number outside the plan's public box.
-    #[error("outside the plan's public box")]
-    OutsideBox,
-    /// A file that does not hold what it says of itself: what does not fit.
-    #[error("the file is damaged or was cut short: {0}")]
-    Damaged(&'static str),
-    /// A text in another encoding.
-    #[error("the text is not UTF-8")]
-    NotUtf8,
-    /// More than one row that cannot be used; this error stands where the first of them is.
-    #[error("{first}; in all {} rows cannot be used: {reasons}", reasons.rows())]
-    Rows {
-        /// What is wrong with the first of them.
-        first: Box<Fault>,
-        /// How many for each reason, with the first places.
-        reasons: Reasons,
-        /// The file that lists every one of them.
-        list: Option<String>,
-    },
-    /// More columns than we read.
-    #[error("more than {MAX_COLUMNS} columns")]
-    TooManyColumns,
-    /// A longer cell than we read, in this column, from 1.
-    #[error("column {0} holds more than {MAX_CELL} bytes")]
-    CellTooLong(usize),
-    /// A longer row than we read.
-    #[error("the row is longer than {MAX_ROW} bytes")]
-    RowTooLong,
-    /// More numbers than we hold.
-    #[error("more than {MAX_VALUES} numbers")]
-    TooLarge,
+#[derive(Clone, Debug)]
+pub struct Fault {
+    what: Cow<'static, str>,
+    /// What to do.
+    next: Cow<'static, str>,
+    /// Where one row is at fault and the rows after it can still be told apart: why it cannot be used.
+    pub(super) why: Option<&'static str>,
+    /// All rows that cannot be used, where there are several; the error stands where the first of them is.
+    rows: Option<Reasons>,
 }
 
-/// What to do about NaN and infinity.
-const NOT_FINITE: &str = "remove such rows or correct them; if this stands for a missing value, name it in missing_marks under [rows] in site.toml";
+/// Why a row cannot be used that lacks a value.
+pub(super) const NO_VALUE: &str = "no value";
 
 impl Fault {
-    /// What is wrong with a table, and what to do.
+    /// A cell without a value.
+    pub(super) const EMPTY_CELL: Fault = Fault::of_one(
+        NO_VALUE,
+        "the value is missing",
+        "remove such rows, or fill them in before clustering; or leave them out: missing = \"leave-out\" under [rows] in site.toml",
+    );
+    /// A cell that is not a finite number.
+    pub(super) const NOT_FINITE: Fault = Fault::of_one(
+        "NaN, infinite or too large",
+        "the value is NaN, infinite or too large for a 64-bit number",
+        "remove such rows or correct them; if this stands for a missing value, name it in missing_marks under [rows] in site.toml",
+    );
+    /// A number outside the plan's public box.
+    pub(super) const OUTSIDE_BOX: Fault =
+        Fault::of_one("a value outside the plan's public box", "outside the plan's public box", OUTSIDE_BOX);
+    /// A text in another encoding.
+    pub(super) const NOT_UTF8: Fault =
+        Fault::of_one("not UTF-8", "the text is not UTF-8", "save the file as \"CSV UTF-8\", or convert it with iconv");
+
+    const fn of_one(why: &'static str, what: &'static str, next: &'static str) -> Fault {
+        Fault { what: Cow::Borrowed(what), next: Cow::Borrowed(next), why: Some(why), rows: None }
+    }
+
+    /// Of a row by itself: what is wrong with it, and what to do.
+    pub(super) const fn row(what: &'static str, next: &'static str) -> Fault {
+        Fault::of_one(what, what, next)
+    }
+
+    /// A cell that is no number, and what to do.
+    pub(super) fn not_a_number(next: &'static str) -> Fault {
+        Fault::of_one("no number", "this is not a number", next)
+    }
+
+    /// Of the whole table or its header: what it is, and what to do.
     pub(super) fn said(what: impl Into<Cow<'static, str>>, next: impl Into<Cow<'static, str>>) -> Fault {
-        Fault::Said(what.into(), next.into())
+        Fault { what: what.into(), next: next.into(), why: None, rows: None }
+    }
+
+    /// A cell that is none of the categories of its column, which are these.
+    pub(super) fn unknown_category(known: &str) -> Fault {
+        let next = format!(
+            "correct the row; or say in [rows.values] of site.toml which category it is; or agree on a plan that lists it: this one has {known}"
+        );
+        Fault { why: Some("another category"), ..Fault::said("the value is none of the column's categories", next) }
+    }
+
+    /// A row with more or fewer cells than the header.
+    pub(super) fn ragged(got: usize, expected: usize) -> Fault {
+        let what = format!("{} where {expected} belong", counted(got, "cell"));
+        let next = "look for a missing or an extra separator, also at the end of the line, or a quotation mark without its partner";
+        Fault { why: Some("other cells than the header has"), ..Fault::said(what, next) }
+    }
+
+    /// The file can't be opened.
+    pub(super) fn open(error: io::Error) -> Fault {
+        let next = match error.kind() {
+            io::ErrorKind::NotFound => "check the path: it is taken relative to the folder you are in",
+            io::ErrorKind::PermissionDenied => "give the user that runs this permission to read it",
+            _ => "check the path and the disk",
+        };
+        Fault::said(format!("cannot be opened ({error})"), next)
+    }
+
+    /// The file can't be read to its end.
+    pub(super) fn read(error: io::Error) -> Fault {
+        let next = match error.kind() {
+            io::ErrorKind::UnexpectedEof => "it was cut short: export or copy the file again",
+            io::ErrorKind::FileTooLarge => "a pipe is held in memory, 1 GiB of it at most: write the rows to a file",
+            io::ErrorKind::InvalidData | io::ErrorKind::InvalidInput => {
+                "what is packed in it is damaged: export or copy the file again"
+            }
+            _ => "check that it is a regular file on a healthy disk",
+        };
+        Fault::said(format!("cannot be read ({error})"), next)
+    }
+
+    /// A file that does not hold what it says of itself: what does not fit.
+    pub(super) fn damaged(what: &str) -> Fault {
+        Fault::said(format!("the file is damaged or was cut short: {what}"), "export or copy the file again")
+    }
+
+    /// More columns than we read.
+    pub(super) fn too_many_columns() -> Fault {
+        Fault::said(format!("more than {MAX_COLUMNS} columns"), "keep the ones that are to be clustered")
+    }
+
+    /// A longer cell than we read, in this column, from 1.
+    pub(super) fn cell_too_long(column: usize) -> Fault {
+        let next = "look for a quotation mark without its partner, or drop that column";
+        Fault::said(format!("column {column} holds more than {MAX_CELL} bytes"), next)
+    }
+
+    /// More numbers than we hold.
+    pub(super) fn too_large() -> Fault {
+        Fault::said(format!("more than {MAX_VALUES} numbers"), "choose fewer columns, or cluster a sample of rows")
+    }
+
+    /// Of more than one row that cannot be used, of which this is that of the first; a file may list every one of them.
+    pub(super) fn of_all(self, rows: Reasons, list: Option<String>) -> Fault {
+        let what = format!("{}; in all {} rows cannot be used: {rows}", self.what, rows.rows());
+        let next = list.map_or(self.next.clone(), |list| format!("{}; {list} lists them all", self.next).into());
+        Fault { what: what.into(), next, why: None, rows: Some(rows) }
     }
 
     /// Nothing is in the file.
@@ -256,97 +298,41 @@ impl Fault {
     fn at(self, file: &str, spot: Spot) -> TableError {
         TableError { file: file.to_owned(), spot, fault: self }
     }
-
-    /// What to do next.
-    fn advice(&self) -> String {
-        let next: &str = match self {
-            Self::Open(source) => match source.kind() {
-                io::ErrorKind::NotFound => "check the path: it is taken relative to the folder you are in",
-                io::ErrorKind::PermissionDenied => "give the user that runs this permission to read it",
-                _ => "check the path and the disk",
-            },
-            Self::Read(source) => match source.kind() {
-                io::ErrorKind::UnexpectedEof => "it was cut short: export or copy the file again",
-                io::ErrorKind::FileTooLarge => {
-                    "a pipe is held in memory, 1 GiB of it at most: write the rows to a file"
-                }
-                io::ErrorKind::InvalidData | io::ErrorKind::InvalidInput => {
-                    "what is packed in it is damaged: export or copy the file again"
-                }
-                _ => "check that it is a regular file on a healthy disk",
-            },
-            Self::Ragged { .. } => {
-                "look for a missing or an extra separator, also at the end of the line, or a quotation mark without its partner"
-            }
-            Self::EmptyCell => {
-                "remove such rows, or fill them in before clustering; or leave them out: missing = \"leave-out\" under [rows] in site.toml"
-            }
-            Self::Said(_, next) => next,
-            Self::Row(_, next) | Self::NotANumber(next) => next,
-            Self::UnknownCategory(known) => {
-                return format!(
-                    "correct the row; or say in [rows.values] of site.toml which category it is; or agree on a plan that lists it: this one has \
-                     {known}"
-                );
-            }
-            Self::OutsideBox => OUTSIDE_BOX,
-            Self::Damaged(_) => "export or copy the file again",
-            Self::NotFinite => NOT_FINITE,
-            Self::NotUtf8 => "save the file as \"CSV UTF-8\", or convert it with iconv",
-            Self::Rows { first, list: Some(list), .. } => return format!("{}; {list} lists them all", first.advice()),
-            Self::Rows { first, .. } => return first.advice(),
-            Self::TooManyColumns => "keep the ones that are to be clustered",
-            Self::CellTooLong(_) => "look for a quotation mark without its partner, or drop that column",
-            Self::RowTooLong => "look for a quotation mark without its partner, and check that this is a CSV file",
-            Self::TooLarge => "choose fewer columns, or cluster a sample of rows",
-        };
-        next.to_owned()
-    }
 }
 
 impl TableError {
     /// Where one row is at fault and the rows after it can still be told apart: why, and its line.
     pub(super) fn reason(&self) -> Option<(String, Place)> {
-        Some(match (&self.spot, &self.fault) {
-            (Spot::Row(place), Fault::Ragged { .. }) => ("other cells than the header has".into(), *place),
-            (Spot::Row(place), Fault::Row(what, _)) => ((*what).into(), *place),
-            (Spot::Row(place), Fault::NotUtf8) => ("not UTF-8".into(), *place),
-            (Spot::Cell(place, column), fault) => {
-                let what = match fault {
-                    Fault::EmptyCell => "no value",
-                    Fault::NotANumber(_) => "no number",
-                    Fault::UnknownCategory(_) => "another category",
-                    Fault::OutsideBox => "a value outside the plan's public box",
-                    Fault::NotFinite => "NaN, infinite or too large",
-                    _ => return None,
-                };
-                (format!("{what} in {column:?}"), *place)
-            }
-            _ => return None,
-        })
+        let why = self.fault.why?;
+        match &self.spot {
+            Spot::Row(place) => Some((why.to_owned(), *place)),
+            Spot::Cell(place, column) => Some((format!("{why} in {column:?}"), *place)),
+            _ => None,
+        }
     }
 
     /// Where the first row is that cannot be used: file, and line or row.
     pub fn place(&self) -> Option<String> {
-        match (&self.spot, &self.fault) {
-            (Spot::Row(place) | Spot::Cell(place, _), Fault::Rows { .. }) => Some(format!("{}, {place}", self.file)),
-            _ => self.reason().map(|(_, place)| format!("{}, {place}", self.file)),
+        match &self.spot {
+            Spot::Row(place) | Spot::Cell(place, _) if self.fault.rows.is_some() || self.fault.why.is_some() => {
+                Some(format!("{}, {place}", self.file))
+            }
+            _ => None,
         }
     }
 
     /// Which rows cannot be used, and why; none where it is not single rows that are at fault.
     pub fn reasons(&self) -> Reasons {
-        if let Fault::Rows { reasons, .. } = &self.fault {
-            return reasons.clone();
-        }
-        let mut all = Reasons::default();
-        self.reason().map(|(why, place)| all.note(&why, None, place));
-        all
+        self.fault.rows.clone().unwrap_or_else(|| {
+            let mut all = Reasons::default();
+            self.reason().map(|(why, place)| all.note(&why, None, place));
+            all
+        })
     }
 
     /// What to do next.
     pub fn advice(&self) -> String {
-        self.fault.advice()
+        self.fault.next.clone().into_owned()
     }
 }
 

@@ -36,7 +36,7 @@ pub fn files_of(name: &Path) -> Result<Vec<PathBuf>> {
 /// The files behind a name, and those that are passed over for their names.
 fn all_of(name: &Path) -> Result<(Vec<PathBuf>, Vec<PathBuf>)> {
     let shown = name.display().to_string();
-    let failed = |source| Fault::Open(source).of(&shown);
+    let failed = |source| Fault::open(source).of(&shown);
     let form = |what, next| Fault::said(what, next).of(&shown);
     let is_folder = name.is_dir();
     let found: Box<dyn Iterator<Item = io::Result<PathBuf>>> = if is_folder {

@@ -35,9 +35,9 @@ const UUID: u8 = 13;
 /// Looks at the end of a Parquet file.
 ///
 /// # Errors
-/// [`Fault::Damaged`] where it describes more than can be, or in another form than every writer.
+/// [`Fault::damaged`] where it describes more than can be, or in another form than every writer.
 pub(super) fn check(file: &File, name: &str) -> Result<()> {
-    let damaged = |what| Fault::Damaged(what).of(name);
+    let damaged = |what| Fault::damaged(what).of(name);
     let tail = from_end(file, TAIL, TAIL, name)?;
     let length = tail.first_chunk::<4>().map_or(0, |length| u32::from_le_bytes(*length).into());
     if length > MAX_FOOTER {

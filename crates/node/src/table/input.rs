@@ -36,7 +36,7 @@ enum From {
 pub(super) fn open_one(path: &Path, dialect: Dialect) -> Result<Box<dyn RowReader>> {
     if path.as_os_str() == "-" {
         let name = "standard input";
-        let bytes = standard_input().map_err(|source| Fault::Read(source).of(name))?;
+        let bytes = standard_input().map_err(|source| Fault::read(source).of(name))?;
         return form_of(From::Stream(Box::new(Cursor::new(bytes))), name, dialect, true);
     }
     let name = path.display().to_string();
@@ -44,7 +44,7 @@ pub(super) fn open_one(path: &Path, dialect: Dialect) -> Result<Box<dyn RowReade
     match opened {
         Ok((true, file)) => form_of(From::File(file), &name, dialect, true),
         Ok((false, pipe)) => form_of(From::Stream(Box::new(pipe)), &name, dialect, true),
-        Err(source) => Err(Fault::Open(source).of(&name)),
+        Err(source) => Err(Fault::open(source).of(&name)),
     }
 }
 
@@ -60,7 +60,7 @@ fn standard_input() -> io::Result<&'static [u8]> {
 }
 
 fn form_of(mut from: From, name: &str, dialect: Dialect, may_be_packed: bool) -> Result<Box<dyn RowReader>> {
-    let failed = |source| Fault::Read(source).of(name);
+    let failed = |source| Fault::read(source).of(name);
     let mut head = Vec::new();
     match &mut from {
         From::File(file) => {

@@ -83,7 +83,7 @@ impl ParquetReader {
         check_types(&self.about.name, &self.types(), wanted)?;
         let places: Vec<usize> = wanted.places().into_keys().collect();
         self.check_packing(&places)?;
-        let file = self.file.try_clone().map_err(|source| Fault::Open(source).of(&self.about.name))?;
+        let file = self.file.try_clone().map_err(|source| Fault::open(source).of(&self.about.name))?;
         let reader = guarded(&self.about.name, "its row groups do not fit to its description", || {
             let mask = ProjectionMask::roots(self.described.parquet_schema(), places.iter().copied());
             let builder = ParquetRecordBatchReaderBuilder::new_with_metadata(file, self.described.clone());
@@ -147,7 +147,7 @@ impl RowReader for ParquetReader {
         let Some(batch) = next else {
             let said = self.described.metadata().file_metadata().num_rows();
             if u64::try_from(said) != Ok(self.rows) {
-                return Err(Fault::Damaged("it has another number of rows than it says").of(&self.about.name));
+                return Err(Fault::damaged("it has another number of rows than it says").of(&self.about.name));
             }
             return Ok(false);
         };

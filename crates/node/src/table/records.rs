@@ -17,7 +17,7 @@ const PARTNER: &str = "put its partner where the cell ends, or take the mark out
                        under [rows] in site.toml";
 
 /// What is wrong with a line that is past a limit, if it is read by itself.
-pub(super) const TOO_LONG: Fault = Fault::Row("more than fits on a line", "look whether this line is one of rows");
+pub(super) const TOO_LONG: Fault = Fault::row("more than fits on a line", "look whether this line is one of rows");
 
 /// How a text is split into cells; without a delimiter every line is one.
 impl Dialect {
@@ -136,7 +136,7 @@ impl<R: BufRead> Records<R> {
             let buffer = match self.text.fill_buf() {
                 Ok(buffer) => buffer,
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
-                Err(source) => return Err(Fault::Read(source).of(&self.file)),
+                Err(source) => return Err(Fault::read(source).of(&self.file)),
             };
             let Some(first) = buffer.first() else {
                 self.line += u64::from(some);
@@ -157,7 +157,9 @@ impl<R: BufRead> Records<R> {
                 self.long = true;
             } else if self.row.len() > MAX_ROW {
                 let line = if begin > 0 { begin } else { self.line + 1 };
-                return Err(Fault::RowTooLong.of_row((&self.file, Place::Line(line))));
+                let next = "look for a quotation mark without its partner, and check that this is a CSV file";
+                let what = format!("the row is longer than {MAX_ROW} bytes");
+                return Err(Fault::said(what, next).of_row((&self.file, Place::Line(line))));
             }
             if end.is_some() {
                 self.line += 1;
@@ -196,8 +198,8 @@ impl<R: BufRead> Records<R> {
         let limit = match (self.cells.len() > MAX_COLUMNS, long) {
             (false, None) => return Ok(Some(Record { line, fault })),
             _ if self.split.by_line => return Ok(Some(Record { line, fault: Some(TOO_LONG) })),
-            (true, _) => Fault::TooManyColumns,
-            (false, Some(at)) => Fault::CellTooLong(at + 1),
+            (true, _) => Fault::too_many_columns(),
+            (false, Some(at)) => Fault::cell_too_long(at + 1),
         };
         Err(limit.of_row(spot))
     }
@@ -245,7 +247,7 @@ impl<R: BufRead> Records<R> {
             let mark = mark.map(|blanks| at + blanks).filter(|mark| self.row[*mark] == b'"');
             if let Some(mark) = mark.filter(|mark| split.by_line && !closes(&self.row[mark + 1..])) {
                 let next = "put its partner where the cell ends, or take the mark out; under noise no cell spans lines";
-                fault.get_or_insert(Fault::Row("a quotation mark that has no partner on its line", next));
+                fault.get_or_insert(Fault::row("a quotation mark that has no partner on its line", next));
                 self.bare.extend_from_slice(&self.row[mark..]);
                 at = self.row.len();
             } else if let Some(mark) = mark {
@@ -259,7 +261,7 @@ impl<R: BufRead> Records<R> {
                         return Err(Fault::said(what, PARTNER).of_row((&self.file, Place::Line(opened))));
                     }
                     let next = "write a quotation mark within a cell twice (\"\"), or take it out";
-                    fault.get_or_insert(Fault::Row(what, next));
+                    fault.get_or_insert(Fault::row(what, next));
                 }
                 at = behind;
             } else {

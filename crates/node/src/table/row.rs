@@ -62,7 +62,7 @@ pub fn take(spot: (&str, Place), header: &[String], row: &impl Row, wanted: &Wan
             return Ok(());
         }
         if matches!(cell, Cell::Text(text) if std::str::from_utf8(text).is_err()) {
-            return table.spoil(file, Fault::NotUtf8.of_row((file, place)));
+            return table.spoil(file, Fault::NOT_UTF8.of_row((file, place)));
         }
         let kind = if taken.lacks().any(|lacks| lacks) { "a person who lacks" } else { "a person" };
         let (counts, sum) = table.persons.counts(cut, (kind, &cell.common()), |at| row.cell(at));
@@ -122,10 +122,10 @@ impl<R: Row> Taken<'_, R> {
         let Some((at, cell)) = fault else { return Ok(true) };
         match cell {
             Cell::Text(text) if matches!(parse(text), Parsed::Words | Parsed::Missing) => {
-                Err(self.wrong(at, Fault::NotANumber(FILTERED_BY_NUMBER)))
+                Err(self.wrong(at, Fault::not_a_number(FILTERED_BY_NUMBER)))
             }
             Cell::Text(text) => number(self.spot, &self.header[at], text, self.wanted.decimal).map(|_| true),
-            _ => Err(self.wrong(at, Fault::NotFinite)),
+            _ => Err(self.wrong(at, Fault::NOT_FINITE)),
         }
     }
 
@@ -176,14 +176,14 @@ impl<R: Row> Taken<'_, R> {
     fn named(&self, at: usize, words: Option<&Spellings<usize>>) -> Result<String> {
         let cell = self.row.cell(at);
         if matches!(cell, Cell::Text(text) if std::str::from_utf8(text).is_err()) {
-            return Err(Fault::NotUtf8.of_row(self.spot));
+            return Err(Fault::NOT_UTF8.of_row(self.spot));
         }
         let text = cell.common().into_owned();
         let is_missing = match words {
             None => text.is_empty() || text.eq_ignore_ascii_case("nan"),
             Some(words) => self.wanted.is_missing(&cell, words),
         };
-        if is_missing { Err(self.wrong(at, Fault::EmptyCell)) } else { Ok(text) }
+        if is_missing { Err(self.wrong(at, Fault::EMPTY_CELL)) } else { Ok(text) }
     }
 
     /// Which of a column's categories it is, and whether it is one of those that are listed.
@@ -204,7 +204,7 @@ impl<R: Row> Taken<'_, R> {
                 false => "",
             };
             let told = known + told;
-            self.wrong(names.at, Fault::UnknownCategory(told))
+            self.wrong(names.at, Fault::unknown_category(&told))
         })
     }
 
@@ -212,7 +212,7 @@ impl<R: Row> Taken<'_, R> {
     fn value(&self, of: &Numbers) -> Result<f64> {
         let cell = self.row.cell(of.at);
         if self.wanted.is_mark(&cell) {
-            return Err(self.wrong(of.at, Fault::EmptyCell));
+            return Err(self.wrong(of.at, Fault::EMPTY_CELL));
         }
         let is_word = matches!(cell, Cell::Text(_) | Cell::Bool(_));
         let word = if is_word { cell.among(&of.values) } else { None };
@@ -223,18 +223,18 @@ impl<R: Row> Taken<'_, R> {
                     Cell::Text(text) => number(self.spot, &self.header[of.at], text, self.wanted.decimal)?,
                     cell => match cell.number() {
                         Some(x) if !x.is_nan() => x,
-                        _ => return Err(self.wrong(of.at, Fault::EmptyCell)),
+                        _ => return Err(self.wrong(of.at, Fault::EMPTY_CELL)),
                     },
                 };
                 of.unit.map_or(own, |unit| unit.of(own))
             }
         };
         let fault = match of.limit {
-            _ if !value.is_finite() => Fault::NotFinite,
+            _ if !value.is_finite() => Fault::NOT_FINITE,
             None => return Ok(value),
             Some(Limit { low, high, .. }) if (low..=high).contains(&value) => return Ok(value),
             Some(Limit { moves: true, .. }) => return Ok(value),
-            Some(_) => Fault::OutsideBox,
+            Some(_) => Fault::OUTSIDE_BOX,
         };
         Err(self.wrong(of.at, fault))
     }
@@ -245,10 +245,10 @@ pub(super) fn number(spot: (&str, Place), column: &str, cell: &[u8], decimal: De
     let fault = match parse(cell) {
         Parsed::Number(x) => return Ok(x),
         Parsed::Bool(yes) => return Ok(f64::from(u8::from(yes))),
-        Parsed::NotUtf8 => return Err(Fault::NotUtf8.of_row(spot)),
-        Parsed::NotFinite => Fault::NotFinite,
-        Parsed::Missing => Fault::EmptyCell,
-        Parsed::DecimalComma | Parsed::Words => Fault::NotANumber(advice::of_cell(cell, decimal)),
+        Parsed::NotUtf8 => return Err(Fault::NOT_UTF8.of_row(spot)),
+        Parsed::NotFinite => Fault::NOT_FINITE,
+        Parsed::Missing => Fault::EMPTY_CELL,
+        Parsed::DecimalComma | Parsed::Words => Fault::not_a_number(advice::of_cell(cell, decimal)),
     };
     Err(fault.of_cell(spot, column))
 }

@@ -5,12 +5,11 @@ use std::{
     collections::HashMap,
     fmt, io,
     path::{Path, PathBuf},
-    sync::Arc,
 };
 
 use super::{
     Counting, Fault, Halt, MAX_LISTED, MAX_VALUES, Place, Reasons, Result, TableError, TableSpec, Tally, Unusable,
-    Wanted, csv::headed_by_a_number, person::Pass, print::Print, signs::Signs, tally, wanted::choose,
+    Wanted, csv::headed_by_a_number, error::NO_VALUE, person::Pass, print::Print, signs::Signs, tally, wanted::choose,
 };
 use crate::{
     files::{self, Existing},
@@ -177,7 +176,7 @@ pub struct Table {
 /// What is wrong with the first row that cannot be used, and which ones cannot.
 #[derive(Clone, Default)]
 struct Spoilt {
-    first: Option<Arc<TableError>>,
+    first: Option<TableError>,
     files: Vec<String>,
     /// File, place and reason of each, by number.
     rows: Vec<(u32, Place, u32)>,
@@ -187,14 +186,10 @@ impl Spoilt {
     /// The error that tells of them all, after they were listed in a file of this site's own.
     fn take(&mut self, reasons: &Reasons, list: Option<&Path>) -> Result<()> {
         let list = list.and_then(|path| self.listed(reasons, path));
-        let Spoilt { first, .. } = std::mem::take(self);
-        let reasons = reasons.clone();
-        match first.and_then(Arc::into_inner) {
+        match std::mem::take(self).first {
             None => Ok(()),
             Some(only) if reasons.rows() == 1 => Err(only),
-            Some(TableError { file, spot, fault }) => {
-                Err(TableError { file, spot, fault: Fault::Rows { first: Box::new(fault), reasons, list } })
-            }
+            Some(of) => Err(TableError { fault: of.fault.of_all(reasons.clone(), list), ..of }),
         }
     }
 
@@ -240,10 +235,10 @@ impl Table {
     /// Counts one more row, whose cells follow.
     ///
     /// # Errors
-    /// [`Fault::TooLarge`] where there is no room for it.
+    /// [`Fault::too_large`] where there is no room for it.
     pub(super) fn begin_row(&mut self, spot: (&str, Place)) -> Result<()> {
         if self.values.len() > MAX_VALUES - self.columns.len() {
-            return Err(Fault::TooLarge.of_row(spot));
+            return Err(Fault::too_large().of_row(spot));
         }
         self.rows += 1;
         Ok(())
@@ -277,14 +272,14 @@ impl Table {
                 self.labels.iter_mut().for_each(|labels| labels.push(String::new()));
             }
             // What helps against a missing value is done.
-            if self.unusable != Unusable::Weightless && !matches!(error.fault, Fault::EmptyCell) {
-                self.spoilt.first.get_or_insert(Arc::new(error));
+            if self.unusable != Unusable::Weightless && error.fault.why != Some(NO_VALUE) {
+                self.spoilt.first.get_or_insert(error);
             }
             return Ok(());
         }
         let spoilt = &mut self.spoilt;
         let why = self.tally.unusable.note(&why, self.several.then_some(file), place);
-        spoilt.first.get_or_insert(Arc::new(error));
+        spoilt.first.get_or_insert(error);
         if spoilt.rows.len() < MAX_LISTED {
             if spoilt.files.last().is_none_or(|last| last != file) {
                 spoilt.files.push(file.to_owned());

@@ -106,7 +106,9 @@ fn endless_rows_are_given_up() {
         let endless = Endless(byte, std::cell::Cell::new(0));
         let text = Cursor::new(before.as_bytes().to_vec()).chain(&endless);
         match read_csv_from(text, "site.csv", &all()) {
-            Err(TableError { spot: Spot::Row(at), fault: Fault::RowTooLong, .. }) => assert_eq!(at, Place::Line(line)),
+            Err(e) if e.to_string().contains("the row is longer than") => {
+                assert_eq!(e.spot, Spot::Row(Place::Line(line)))
+            }
             other => panic!("{other:?}"),
         }
     }
@@ -117,7 +119,7 @@ fn endless_rows_are_given_up() {
     // What cannot be told apart ends the reading there, also in a column that nobody asks for.
     let long = format!("a,b,c\n,2,x\n1,2,{}\n", "x".repeat(MAX_CELL + 1));
     let long = read(long, &spec(&["a", "b"], None)).unwrap_err();
-    assert!(matches!((long.spot, long.fault), (Spot::Row(Place::Line(3)), Fault::CellTooLong(3))));
+    assert!(long.to_string().contains("line 3: column 3 holds more than"), "{long}");
 }
 
 #[test]

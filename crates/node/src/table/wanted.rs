@@ -199,7 +199,7 @@ fn listed<'a>(words: impl IntoIterator<Item = &'a String>) -> Spellings<()> {
 /// Whether columns can be told apart by their names.
 pub(super) fn check_names(file: &str, names: &[String]) -> Result<()> {
     if names.len() > MAX_COLUMNS {
-        return Err(Fault::TooManyColumns.of_row((file, Place::Row(1))));
+        return Err(Fault::too_many_columns().of_row((file, Place::Row(1))));
     }
     let mut seen = HashSet::new();
     for (at, column) in names.iter().enumerate() {
