@@ -1,7 +1,7 @@
 //! Charts: what is shown is data, and how it looks is decided here.
 
 use crate::{
-    drawing::{Anchor, COLOURS, Drawing, LETTER, Swatch, WIDE, mark, n},
+    drawing::{COLOURS, Drawing, END, LETTER, MIDDLE, START, Swatch, WIDE, mark, n},
     scale::{Scale, drawn},
     text::{escaped, number, shortened, width},
 };
@@ -235,7 +235,7 @@ impl Chart {
             let along = [0.0, aside, -aside, 0.0, aside, -aside, aside, -aside];
             let around = along.into_iter().zip([-9.0, 4.0, 4.0, 18.0, -8.0, -8.0, 14.0, 14.0]);
             if let Some(there) = around.map(|(dx, dy)| (place.0 + dx, place.1 + dy)).find(free) {
-                drawing.text(there, Anchor::MIDDLE, "halo", &spot.name, wide + 1.0);
+                drawing.text(there, MIDDLE, "halo", &spot.name, wide + 1.0);
                 taken.push(there);
             }
         }
@@ -263,7 +263,7 @@ struct Frame {
 
 impl Frame {
     fn new(chart: &Chart, drawing: &mut Drawing, inset: f64, places: &[(f64, f64)]) -> Frame {
-        drawing.text((0.0, 12.0), Anchor::START, "quiet", &chart.y, WIDE);
+        drawing.text((0.0, 12.0), START, "quiet", &chart.y, WIDE);
         let lanes = 22.0;
         let roof = lanes + 15.0 * chart.notes.len() as f64;
         let floor = roof + PLAIN;
@@ -272,12 +272,12 @@ impl Frame {
         let left = ticks.iter().map(|(_, words)| width(words, LETTER)).fold(16.0, f64::max).min(76.0) + 8.0;
         for (at, words) in &ticks {
             drawing.line((left, *at), (WIDE, *at), "grid");
-            drawing.text((left - 5.0, at + 4.0), Anchor::END, "", words, left - 5.0);
+            drawing.text((left - 5.0, at + 4.0), END, "", words, left - 5.0);
         }
         let x = Scale::around(places.iter().map(|at| at.0), (left + inset, WIDE - inset), false);
         drawing.line((left, floor), (WIDE, floor), "axis");
         ticks_below(drawing, &x, floor, 6);
-        drawing.text((WIDE, floor + 32.0), Anchor::END, "quiet", &chart.x, WIDE - left);
+        drawing.text((WIDE, floor + 32.0), END, "quiet", &chart.x, WIDE - left);
         notes(drawing, &chart.notes, &x, (lanes, floor));
         Frame { x, y, left, top: roof, floor, bottom: floor + 38.0 }
     }
@@ -294,7 +294,7 @@ fn notes(drawing: &mut Drawing, notes: &[(f64, String)], x: &Scale, (lanes, floo
     }
     for (at, y, words) in placed {
         let half = width(words, LETTER).min(WIDE) / 2.0;
-        drawing.text(((at - half).clamp(0.0, WIDE - 2.0 * half), y), Anchor::START, "over", words, WIDE);
+        drawing.text(((at - half).clamp(0.0, WIDE - 2.0 * half), y), START, "over", words, WIDE);
     }
 }
 
@@ -305,7 +305,7 @@ fn ticks_below(drawing: &mut Drawing, x: &Scale, floor: f64, wanted: usize) {
         let half = width(&words, LETTER) / 2.0;
         if at - half >= free && at + half <= WIDE {
             drawing.line((at, floor), (at, floor + 4.0), "axis");
-            drawing.text((at, floor + 16.0), Anchor::MIDDLE, "", &words, 2.0 * half + 1.0);
+            drawing.text((at, floor + 16.0), MIDDLE, "", &words, 2.0 * half + 1.0);
             free = at + half + 6.0;
         }
     }
@@ -349,7 +349,7 @@ fn bars_to_the_right(drawing: &mut Drawing, bars: &[Bar], names: &[String], what
     let mut y = 2.0;
     for bar in bars {
         for line in wrapped(&bar.name, WIDE) {
-            drawing.text((0.0, y + 12.0), Anchor::START, "", &line, WIDE);
+            drawing.text((0.0, y + 12.0), START, "", &line, WIDE);
             y += 15.0;
         }
         y += 2.0;
@@ -359,10 +359,10 @@ fn bars_to_the_right(drawing: &mut Drawing, bars: &[Bar], names: &[String], what
                 None => format!("{}: {}", bar.name, value.words),
             };
             if above {
-                drawing.text((0.0, y + 11.0), Anchor::START, "quiet", &value.words, WIDE);
+                drawing.text((0.0, y + 11.0), START, "quiet", &value.words, WIDE);
                 y += 15.0;
             } else {
-                drawing.text((WIDE, y + 10.0), Anchor::END, "", &value.words, longest + 4.0);
+                drawing.text((WIDE, y + 10.0), END, "", &value.words, longest + 4.0);
             }
             if let Some(to) = x.place(value.value) {
                 drawing.bar((zero.min(to), y), ((to - zero).abs().max(1.0), 11.0), style, &title);
@@ -372,7 +372,7 @@ fn bars_to_the_right(drawing: &mut Drawing, bars: &[Bar], names: &[String], what
         y += 4.0;
     }
     if !what.is_empty() {
-        drawing.text((WIDE, y + 12.0), Anchor::END, "quiet", what, WIDE);
+        drawing.text((WIDE, y + 12.0), END, "quiet", what, WIDE);
         y += 18.0;
     }
     let names: Vec<(String, usize)> = names.iter().enumerate().map(|(i, name)| (name.clone(), i)).collect();
@@ -385,9 +385,9 @@ fn parallel(drawing: &mut Drawing, axes: &[(String, (f64, f64))], lines: &[(Stri
     let y = |row: usize| ROW * row as f64 + 20.0;
     let scales: Vec<Scale> = axes.iter().map(|(_, ends)| Scale::between(*ends, (LEFT, WIDE - 8.0))).collect();
     for (row, (name, (from, to))) in axes.iter().enumerate() {
-        drawing.text((0.0, y(row) - 2.0), Anchor::START, "", name, LEFT - 10.0);
+        drawing.text((0.0, y(row) - 2.0), START, "", name, LEFT - 10.0);
         let ends = format!("{} to {}", number(*from), number(*to));
-        drawing.text((0.0, y(row) + 12.0), Anchor::START, "quiet", &ends, LEFT - 10.0);
+        drawing.text((0.0, y(row) + 12.0), START, "quiet", &ends, LEFT - 10.0);
         drawing.line((LEFT, y(row)), (WIDE - 8.0, y(row)), "axis");
         for end in [LEFT, WIDE - 8.0] {
             drawing.line((end, y(row) - 4.0), (end, y(row) + 4.0), "axis");

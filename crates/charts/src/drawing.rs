@@ -29,15 +29,10 @@ pub(crate) const STYLE: &str = ":root{--ink:#1a1a1a;--quiet:#595959;--grid:#d9d9
 .chart .line{fill:none;stroke:var(--c);stroke-width:2}.chart .fill{fill:var(--c)}.chart .faint{fill:var(--c);fill-opacity:.4}\
 .chart .soft{fill:var(--c);fill-opacity:.16;stroke:var(--c);stroke-width:1.5}";
 
-/// Where words begin, have their middle and end, as SVG names it; words begin at their place unless told otherwise.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Anchor(&'static str);
-
-impl Anchor {
-    pub(crate) const START: Anchor = Anchor("");
-    pub(crate) const MIDDLE: Anchor = Anchor(" text-anchor=\"middle\"");
-    pub(crate) const END: Anchor = Anchor(" text-anchor=\"end\"");
-}
+// Where words begin, have their middle and end, as SVG names it; words begin at their place unless told otherwise.
+pub(crate) const START: &str = "";
+pub(crate) const MIDDLE: &str = " text-anchor=\"middle\"";
+pub(crate) const END: &str = " text-anchor=\"end\"";
 
 /// What stands before a name in a legend.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -61,7 +56,7 @@ pub(crate) fn n(x: f64) -> String {
 
 impl Drawing {
     /// Words in so much room; what does not fit is cut, and whole in the title.
-    pub(crate) fn text(&mut self, (x, y): (f64, f64), anchor: Anchor, class: &str, words: &str, room: f64) {
+    pub(crate) fn text(&mut self, (x, y): (f64, f64), anchor: &str, class: &str, words: &str, room: f64) {
         let mut shown = words.to_owned();
         let mut most = words.chars().count();
         while width(&shown, LETTER) > room && most > 1 {
@@ -70,7 +65,7 @@ impl Drawing {
         }
         let title = if shown == words { String::new() } else { format!("<title>{}</title>", escaped(words)) };
         let class = if class.is_empty() { String::new() } else { format!(" class=\"{class}\"") };
-        let (Anchor(anchor), x, y, shown) = (anchor, n(x), n(y), escaped(&shown));
+        let (x, y, shown) = (n(x), n(y), escaped(&shown));
         let _ = writeln!(self.out, "<text x=\"{x}\" y=\"{y}\"{anchor}{class}>{shown}{title}</text>");
     }
 
@@ -139,7 +134,7 @@ impl Drawing {
                 }
                 Swatch::Bar => self.bar((x + 1.0, y - 9.0), (20.0, 9.0), *style, ""),
             }
-            self.text((x + swatch, y), Anchor::START, "", &name, WIDE - swatch);
+            self.text((x + swatch, y), START, "", &name, WIDE - swatch);
             x += wide;
         }
         y - top + 6.0

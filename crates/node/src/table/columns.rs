@@ -264,7 +264,7 @@ impl Columns {
                 None => Cow::Borrowed(own),
                 Some(unit) => own.iter().map(|x| unit.of(*x)).collect(),
             };
-            let (low, high) = column.limit.map_or((f64::MIN, f64::MAX), |limit| (limit.low, limit.high));
+            let (low, high) = column.limit.unwrap_or((f64::MIN, f64::MAX));
             values.iter().fold(true, |all, x| all & (low <= *x) & (*x <= high) & x.is_finite()).then_some(values)
         };
         wanted.columns.iter().map(of).collect()

@@ -28,12 +28,13 @@ const BUFFER: usize = 64 << 10;
 /// A text whose beginning was looked at.
 type Text<R> = Chain<Cursor<Vec<u8>>, BufReader<R>>;
 
-/// The rows of a text, its header first, and how they are read, which `told` says of its beginning and of whether that is all of it.
+/// The rows of a text, its header first, and how they are read, which its beginning tells; `header` looks at what may be one before any name
+/// of it is shown.
 fn opened<R: Read>(
     reader: R,
     name: &str,
     dialect: Dialect,
-    told: impl Fn(&[u8], bool) -> Result<Layout>,
+    header: impl Fn(&[Vec<u8>]) -> Result<()>,
 ) -> Result<(Records<Text<R>>, Layout)> {
     let mut reader = BufReader::with_capacity(BUFFER, reader);
     let mut first = Vec::new();
@@ -45,7 +46,7 @@ fn opened<R: Read>(
     if first.starts_with(&[0xef, 0xbb, 0xbf]) {
         first.drain(..3);
     }
-    let layout = told(&first, whole)?;
+    let layout = layout(&first, whole, name, dialect, header)?;
     let text = Cursor::new(first).chain(reader);
     let mut records = Records::new(text, name, Dialect { delimiter: layout.delimiter, ..dialect });
     if layout.said {
@@ -77,13 +78,11 @@ pub(super) struct CsvReader<R: Read> {
 
 impl<R: Read> CsvReader<R> {
     pub(super) fn new(reader: R, name: &str, dialect: Dialect) -> Result<Self> {
-        let told = |sample: &[u8], whole| {
-            layout(sample, whole, name, dialect, |header| {
-                let numbered = number_in(header.iter().map(|cell| &cell[..]));
-                numbered.map_or(Ok(()), |at| Err(headed_by_a_number(name, at + 1)))
-            })
+        let named = |header: &[Vec<u8>]| {
+            let numbered = number_in(header.iter().map(|cell| &cell[..]));
+            numbered.map_or(Ok(()), |at| Err(headed_by_a_number(name, at)))
         };
-        let (mut records, layout) = opened(reader, name, dialect, told)?;
+        let (mut records, layout) = opened(reader, name, dialect, named)?;
         let Some(Record { line: last_line, fault }) = records.next()? else {
             return Err(Fault::empty().of(name));
         };
@@ -92,7 +91,7 @@ impl<R: Read> CsvReader<R> {
         }
         let width = records.len() - usize::from(layout.open_header);
         let header = || records.cells().take(width);
-        let numbered = number_in(header()).map(|at| at + 1);
+        let numbered = number_in(header());
         let columns = column_names(name, Place::Line(last_line), header());
         // Nothing is quoted that may be a row.
         let columns = columns.map_err(|error| numbered.map_or(error, |at| headed_by_a_number(name, at)))?;
@@ -185,8 +184,7 @@ pub fn read_matrix_from(reader: impl Read, name: &str, columns: usize) -> Result
         let what = "its numbers can be read in two ways, with decimal commas or with commas between them";
         Err(Fault::said(what, "write it with decimal points").of(name))
     };
-    let told = |sample: &[u8], whole| layout(sample, whole, name, Dialect::default(), two_ways);
-    let (mut rows, _) = opened(reader, name, Dialect::default(), told)?;
+    let (mut rows, _) = opened(reader, name, Dialect::default(), two_ways)?;
     let mut matrix: Vec<Vec<f64>> = Vec::new();
     while let Some(Record { line, fault }) = rows.next()? {
         let spot = (name, Place::Line(line));
@@ -215,9 +213,9 @@ pub fn read_matrix_from(reader: impl Read, name: &str, columns: usize) -> Result
 
 // ---- Header and cells -----------------------------------------------------------------------------------------------
 
-/// The first of these names that is a number, from 0.
+/// The first of these names that is a number, from 1.
 fn number_in<'a>(mut header: impl Iterator<Item = &'a [u8]>) -> Option<usize> {
-    header.position(|cell| matches!(parse(cell), Parsed::Number(_) | Parsed::DecimalComma))
+    Some(1 + header.position(|cell| matches!(parse(cell), Parsed::Number(_) | Parsed::DecimalComma))?)
 }
 
 pub(super) fn headed_by_a_number(file: &str, at: usize) -> TableError {

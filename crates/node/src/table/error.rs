@@ -144,7 +144,7 @@ pub struct TableError {
     /// Where in it.
     pub spot: Spot,
     /// What is wrong there.
-    pub fault: Fault,
+    pub fault: Box<Fault>,
 }
 
 /// What reading a table comes to.
@@ -296,7 +296,7 @@ impl Fault {
     }
 
     fn at(self, file: &str, spot: Spot) -> TableError {
-        TableError { file: file.to_owned(), spot, fault: self }
+        TableError { file: file.to_owned(), spot, fault: self.into() }
     }
 }
 

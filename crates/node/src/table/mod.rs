@@ -116,7 +116,7 @@ pub fn look(name: impl AsRef<Path>, spec: &TableSpec) -> Result<(Tally, Option<T
 }
 
 pub use tally::Tally;
-pub use wanted::{Limit, Names, Numbers, TableSpec, Unusable, Use, Wanted, known_as};
+pub use wanted::{Names, Numbers, TableSpec, Unusable, Use, Wanted, known_as};
 
 #[cfg(test)]
 mod tests;

@@ -2,7 +2,7 @@
 //! table whatever it is written in.
 
 use super::{
-    Cell, Decimal, Fault, Limit, Names, Numbers, Place, Result, Table, TableError, Unusable, Wanted, advice,
+    Cell, Decimal, Fault, Names, Numbers, Place, Result, Table, TableError, Unusable, Wanted, advice,
     cell::{Parsed, alike, parse},
     print::Print,
     spelling::Spellings,
@@ -135,8 +135,8 @@ impl<R: Row> Taken<'_, R> {
         let row = &table.values[table.values.len() - table.columns.len()..];
         for (of, (column, x)) in table.tally.columns.iter_mut().zip(self.wanted.columns.iter().zip(row)) {
             match column.limit {
-                Some(limit) if *x < limit.low => of.note(|of| &mut of.below, file, self.spot.1),
-                Some(limit) if *x > limit.high => of.note(|of| &mut of.above, file, self.spot.1),
+                Some((low, _)) if *x < low => of.note(|of| &mut of.below, file, self.spot.1),
+                Some((_, high)) if *x > high => of.note(|of| &mut of.above, file, self.spot.1),
                 _ => {}
             }
         }
@@ -232,8 +232,7 @@ impl<R: Row> Taken<'_, R> {
         let fault = match of.limit {
             _ if !value.is_finite() => Fault::NOT_FINITE,
             None => return Ok(value),
-            Some(Limit { low, high, .. }) if (low..=high).contains(&value) => return Ok(value),
-            Some(Limit { moves: true, .. }) => return Ok(value),
+            Some((low, high)) if self.wanted.clips || (low..=high).contains(&value) => return Ok(value),
             Some(_) => Fault::OUTSIDE_BOX,
         };
         Err(self.wrong(of.at, fault))

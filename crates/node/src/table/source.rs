@@ -189,7 +189,7 @@ impl Spoilt {
         match std::mem::take(self).first {
             None => Ok(()),
             Some(only) if reasons.rows() == 1 => Err(only),
-            Some(of) => Err(TableError { fault: of.fault.of_all(reasons.clone(), list), ..of }),
+            Some(of) => Err(TableError { fault: of.fault.of_all(reasons.clone(), list).into(), ..of }),
         }
     }
 

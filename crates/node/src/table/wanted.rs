@@ -93,6 +93,8 @@ pub struct Wanted {
     pub marks: Spellings<()>,
     /// Those of them that are numbers.
     pub mark_numbers: Vec<f64>,
+    /// As in [`TableSpec::clips`].
+    pub clips: bool,
     /// As in [`TableSpec::unusable`].
     pub unusable: Unusable,
     /// How numbers are written in texts.
@@ -168,18 +170,7 @@ pub struct Numbers {
     /// How the file's numbers become the agreed ones.
     pub unit: Option<Unit>,
     /// The range that a number must lie in.
-    pub limit: Option<Limit>,
-}
-
-/// A range.
-#[derive(Clone, Copy)]
-pub struct Limit {
-    /// Its lower end.
-    pub low: f64,
-    /// Its upper end.
-    pub high: f64,
-    /// Whether a number beyond it is moved to its edge; else its row cannot be used.
-    pub moves: bool,
+    pub limit: Option<(f64, f64)>,
 }
 
 /// A column of categories.
@@ -292,10 +283,9 @@ pub(super) fn choose(file: &str, own: &[String], spec: &TableSpec) -> Result<Wan
     }
     let own_rules = OwnRules { file, header: &header, rules, plan: spec };
     own_rules.check()?;
-    let limit = |i: usize| spec.within.get(i).map(|(low, high)| Limit { low: *low, high: *high, moves: spec.clips });
     let numbers = |(i, at): (usize, usize)| -> Result<Numbers> {
         let unit = rules.units.get(&header[at]).copied();
-        Ok(Numbers { at, values: own_rules.numbers(at)?, unit, limit: limit(i) })
+        Ok(Numbers { at, values: own_rules.numbers(at)?, unit, limit: spec.within.get(i).copied() })
     };
     let names = |(at, categories): (usize, Vec<String>)| -> Result<Names> {
         Ok(Names { at, values: own_rules.names(at, &categories)?, categories })
@@ -322,6 +312,7 @@ pub(super) fn choose(file: &str, own: &[String], spec: &TableSpec) -> Result<Wan
         complete,
         mark_numbers: rules.marks.iter().filter_map(|mark| mark.parse().ok()).collect(),
         marks: listed(&rules.marks),
+        clips: spec.clips,
         unusable: spec.unusable,
         decimal: rules.dialect().decimal,
         measured,

@@ -27,7 +27,7 @@ fn result(k: usize, d: usize, sites: usize, name: &str) -> Value {
     let party = |i: usize| format!("{name} site {i}");
     let traffic: serde_json::Map<String, Value> =
         (0..sites).map(|i| (party(i), json!({"masked_input": {"messages": 3, "bytes": 4000 + i}}))).collect();
-    let mut all = json!({
+    let all = json!({
         "format": "veilsum-result/1",
         "method": "fcm", "k": k, "m": 2.0, "columns": (0..d).map(|j| format!("{name} column {j}")).collect::<Vec<_>>(),
         "centres": centres(k, d, 1.0),
@@ -49,9 +49,12 @@ fn result(k: usize, d: usize, sites: usize, name: &str) -> Value {
         "signatures": {"written_by": name, "file": "00", "result": [{"party": name, "signature": "00"},
             {"party": party(1), "ledger": "23".repeat(32), "signature": "00"}]},
     });
-    if let (Value::Object(all), Value::Object(documents)) = (&mut all, documents) {
-        all.extend(documents);
-    }
+    with(all, documents)
+}
+
+/// The same with these members.
+fn with(mut all: Value, members: Value) -> Value {
+    all.as_object_mut().unwrap().extend(members.as_object().unwrap().clone());
     all
 }
 
@@ -164,9 +167,8 @@ fn headline(html: &str) -> &str {
 #[test]
 fn no_headline_says_what_a_finding_refutes() {
     for (name, why) in veilsum_cluster::warnings::KINDS {
-        let mut doubted = result(3, 4, 5, "c");
-        doubted["findings"] = json!([{"name": name, "text": "a doubt", "numbers": {}}]);
-        let html = page_of(&doubted);
+        let doubted = json!({"findings": [{"name": name, "text": "a doubt", "numbers": {}}]});
+        let html = page_of(&with(result(3, 4, 5, "c"), doubted));
         let says = headline(&html);
         assert_eq!(says.contains("clusters were computed among"), why.is_none(), "{name}: {says}");
         assert!(why.is_none_or(|why| says.contains(&veilsum_charts::text::escaped(why))), "{name}: {says}");
@@ -189,9 +191,8 @@ fn groups_are_found_if_they_were_tested_against_none() {
 #[test]
 fn how_good_is_beside_rows_without_groups() {
     let said = |d: usize| {
-        let mut all = result(3, d, 5, "c");
-        all["indices"] = json!({"modified_partition_coefficient": 0.4});
-        let html = page_of(&all);
+        let indices = json!({"indices": {"modified_partition_coefficient": 0.4}});
+        let html = page_of(&with(result(3, d, 5, "c"), indices));
         let good =
             html.split("How good: ").nth(1).and_then(|rest| rest.split("</li>").next()).expect("a sentence").to_owned();
         assert!(!good.contains("coefficient") && !html.contains("reach 0.7"), "{good}");
@@ -205,18 +206,19 @@ fn how_good_is_beside_rows_without_groups() {
 /// Every number of a noisy result stands beside its error, or is not on the page.
 #[test]
 fn what_has_no_error_under_noise_is_not_shown() {
-    let mut noisy = result(2, 2, 5, "c");
-    noisy["privacy"] = json!({"promise": "noise"});
-    noisy["centres"] = json!([[0.123451, 0.223451], [0.323451, 0.423451]]);
-    noisy["errors"] = json!({"centres": [[0.011, 0.012], [0.013, 0.014]], "mass": [3.5, 4.5], "n_total": 7.0,
-        "fuzzy_davies_bouldin": 0.015, "objective_per_row": 0.016, "not_distinguishable_from_noise": []});
-    noisy["mass"] = json!([41.77777, 42.77777]);
-    (noisy["sizes"], noisy["deviations"]) = (json!([987_654, 987_655]), json!([[0.77, 0.77], [0.77, 0.77]]));
-    noisy["profile"] = json!([]);
-    noisy["history"] = json!([{"round": 1, "shift": 0.765_43}, {"round": 2, "shift": 0.654_32}]);
-    noisy["indices"] = json!({"fuzzy_davies_bouldin": 0.565_656, "modified_partition_coefficient": 0.676_767});
-    noisy["curve"] = json!([{"k": 2, "indices": {"fuzzy_davies_bouldin": 0.787_878}, "objective": 9.898_98}, {"k": 3, "objective": 8.787_87}]);
-    noisy["converged"] = json!(false);
+    let mut noisy = with(
+        result(2, 2, 5, "c"),
+        json!({
+            "privacy": {"promise": "noise"}, "centres": [[0.123451, 0.223451], [0.323451, 0.423451]],
+            "errors": {"centres": [[0.011, 0.012], [0.013, 0.014]], "mass": [3.5, 4.5], "n_total": 7.0,
+                "fuzzy_davies_bouldin": 0.015, "objective_per_row": 0.016, "not_distinguishable_from_noise": []},
+            "mass": [41.77777, 42.77777], "sizes": [987_654, 987_655], "deviations": [[0.77, 0.77], [0.77, 0.77]],
+            "profile": [], "history": [{"round": 1, "shift": 0.765_43}, {"round": 2, "shift": 0.654_32}],
+            "indices": {"fuzzy_davies_bouldin": 0.565_656, "modified_partition_coefficient": 0.676_767},
+            "curve": [{"k": 2, "indices": {"fuzzy_davies_bouldin": 0.787_878}, "objective": 9.898_98}, {"k": 3, "objective": 8.787_87}],
+            "converged": false,
+        }),
+    );
     let html = page_of(&noisy);
     for shown in ["0.123 ± 0.011", "0.423 ± 0.014", "41.8 ± 3.5", "80.0 ± 7.0", "0.566 ± 0.015", "0.100 ± 0.016"]
     {
@@ -272,12 +274,13 @@ fn one_group_is_best_by_no_partition_index_and_ranges_are_those_of_the_indices()
 
 #[test]
 fn a_run_that_stopped_says_so_on_top_and_who_was_lost() {
-    let mut early = result(3, 2, 5, "c");
-    early["ended_early"] =
-        json!({"round": 2, "at_rest": false, "reason": "a site left <b>", "lost": ["c site 0"], "refused": []});
-    early["converged"] = json!(false);
-    early["departures"] = json!([{"site": "c site 0", "question": 1, "why": null}]);
-    let html = page_of(&early);
+    let html = page_of(&with(
+        result(3, 2, 5, "c"),
+        json!({
+            "ended_early": {"round": 2, "at_rest": false, "reason": "a site left <b>", "lost": ["c site 0"], "refused": []},
+            "converged": false, "departures": [{"site": "c site 0", "question": 1, "why": null}],
+        }),
+    ));
     assert!(html.contains("This run stopped before its end, after 2 rounds: a site left &lt;b&gt;."));
     assert!(html.contains("lost: gone, silent, or left out because it broke a rule") && html.contains("never"));
 }
@@ -354,22 +357,14 @@ fn described_columns_have_a_page_of_their_own() {
 fn what_is_no_result_or_another_versions_is_refused_with_the_next_step() {
     let place = Folder::new("refused");
     let refused = |value: &Value| Reported::read(&put(&place, "result.json", value)).err().expect("refused");
-    let mut other = result(3, 2, 5, "c");
-    other["format"] = json!("veilsum-result/2");
-    let failure = refused(&other);
+    let but = |members: Value| with(result(3, 2, 5, "c"), members);
+    let failure = refused(&but(json!({"format": "veilsum-result/2"})));
     assert!(failure.message.contains("veilsum-result/2") && failure.message.contains("reads veilsum-result/1"));
     assert!(failure.advice.contains("with the veilsum of the run"));
-    let mut lame = result(3, 2, 5, "c");
-    lame["centres"][0] = json!([1.0]);
-    let mut more = result(3, 2, 5, "c");
-    more["another"] = json!(1);
-    let wrong = json!({"software": 5, "rounds": -1, "centres": [["a", 1], [1, 1], [1, 1]], "errors": {"mass": 1}, "signatures": "none"});
-    let wrong = wrong.as_object().unwrap().iter().map(|(key, value)| {
-        let mut wrong = result(3, 2, 5, "c");
-        wrong[key] = value.clone();
-        wrong
-    });
-    let none = [json!([1]), json!({"k": 3}), json!({"format": "veilsum-evidence/1"}), lame, more];
+    let lame = json!({"centres": [[1.0], [1.0, 1.0], [1.0, 1.0]], "another": 1, "software": 5, "rounds": -1, "errors": {"mass": 1}, "signatures": "none"});
+    let wrong = lame.as_object().unwrap().iter().map(|(key, value)| but(json!({key: value})));
+    let words = json!([["a", 1], [1, 1], [1, 1]]);
+    let none = [json!([1]), json!({"k": 3}), json!({"format": "veilsum-evidence/1"}), but(json!({"centres": words}))];
     for bad in none.into_iter().chain(wrong) {
         assert!(refused(&bad).advice.contains("name the result.json"), "{bad}");
     }
