@@ -33,23 +33,14 @@ pub struct Chart {
 pub enum Plot {
     /// A line for each name.
     Lines(Vec<(String, Vec<(f64, f64)>)>),
-    /// Bars to the right, in groups, one for each name of the list.
-    Bars(Vec<Bar>, Vec<String>),
+    /// Bars to the right, in groups of these names; each of the others has a bar in every group.
+    Bars(Vec<String>, Vec<(String, Vec<Value>)>),
     /// Bars upwards over parts of an axis: from, to, and how much; the height is how much by width.
     Histogram(Vec<(f64, f64, f64)>),
     /// Places in a plane.
     Plane(Vec<Cloud>, Vec<Spot>),
     /// Axes below each other, each with its name and its ends, and a line through all of them for each name; `None` leaves a gap.
     Parallel(Vec<(String, (f64, f64))>, Vec<(String, Vec<Option<f64>>)>),
-}
-
-/// A group of bars.
-#[derive(Debug, Clone, PartialEq)]
-pub struct Bar {
-    /// What they are of.
-    pub name: String,
-    /// One for each name of the list.
-    pub values: Vec<Value>,
 }
 
 /// One bar.
@@ -89,16 +80,9 @@ pub struct Spot {
     pub share: Option<f64>,
 }
 
-impl Plot {
-    /// A group of bars for each name of the first list; a bar in each for each name of the second.
-    pub fn bars(groups: Vec<String>, series: Vec<(String, Vec<f64>)>) -> Plot {
-        let value = |value: f64| Value { value, words: number(value) };
-        let of = |(i, name): (usize, String)| {
-            let values = series.iter().map(|(_, values)| value(values.get(i).copied().unwrap_or(f64::NAN))).collect();
-            Bar { name, values }
-        };
-        let bars = groups.into_iter().enumerate().map(of).collect();
-        Plot::Bars(bars, series.into_iter().map(|(name, _)| name).collect())
+impl From<f64> for Value {
+    fn from(value: f64) -> Value {
+        Value { value, words: number(value) }
     }
 }
 
@@ -117,7 +101,7 @@ impl Chart {
                     |points: &[(f64, f64)]| points.iter().filter(|(x, y)| finite(*x) && drawn(*y, self.log)).count();
                 series.iter().all(|(_, points)| places(points) < 2)
             }
-            Plot::Bars(bars, _) => bars.iter().flat_map(|bar| &bar.values).all(|value| !finite(value.value)),
+            Plot::Bars(_, series) => series.iter().flat_map(|(_, values)| values).all(|value| !finite(value.value)),
             Plot::Histogram(bins) => bins.iter().all(|(from, to, rows)| from >= to || *rows <= 0.0),
             Plot::Plane(clouds, spots) => {
                 let places = clouds.iter().flat_map(|cloud| &cloud.points).chain(spots.iter().map(|spot| &spot.at));
@@ -134,7 +118,7 @@ impl Chart {
         let mut drawing = Drawing::default();
         let high = match &self.plot {
             Plot::Lines(series) => self.lines(&mut drawing, series),
-            Plot::Bars(bars, names) => bars_to_the_right(&mut drawing, bars, names, &self.x),
+            Plot::Bars(groups, series) => bars_to_the_right(&mut drawing, groups, series, &self.x),
             Plot::Histogram(bins) => self.histogram(&mut drawing, bins),
             Plot::Plane(clouds, spots) => self.plane(&mut drawing, clouds, spots),
             Plot::Parallel(axes, lines) => parallel(&mut drawing, axes, lines),
@@ -338,8 +322,8 @@ fn wrapped(text: &str, room: f64) -> Vec<String> {
     lines
 }
 
-fn bars_to_the_right(drawing: &mut Drawing, bars: &[Bar], names: &[String], what: &str) -> f64 {
-    let values = || bars.iter().flat_map(|bar| &bar.values);
+fn bars_to_the_right(drawing: &mut Drawing, groups: &[String], series: &[(String, Vec<Value>)], what: &str) -> f64 {
+    let values = || series.iter().flat_map(|(_, values)| values);
     let longest = values().map(|value| width(&value.words, LETTER)).fold(0.0, f64::max);
     // Long words stand above their bar, so that they never lie on one.
     let above = longest > 130.0;
@@ -347,17 +331,15 @@ fn bars_to_the_right(drawing: &mut Drawing, bars: &[Bar], names: &[String], what
     let x = Scale::from_zero(values().map(|v| v.value), (2.0, end));
     let zero = x.place(0.0).unwrap_or(2.0);
     let mut y = 2.0;
-    for bar in bars {
-        for line in wrapped(&bar.name, WIDE) {
+    for (i, group) in groups.iter().enumerate() {
+        for line in wrapped(group, WIDE) {
             drawing.text((0.0, y + 12.0), START, "", &line, WIDE);
             y += 15.0;
         }
         y += 2.0;
-        for (style, value) in bar.values.iter().enumerate() {
-            let title = match names.get(style) {
-                Some(name) => format!("{}, {name}: {}", bar.name, value.words),
-                None => format!("{}: {}", bar.name, value.words),
-            };
+        for (style, (name, values)) in series.iter().enumerate() {
+            let Some(value) = values.get(i) else { continue };
+            let title = format!("{group}, {name}: {}", value.words);
             if above {
                 drawing.text((0.0, y + 11.0), START, "quiet", &value.words, WIDE);
                 y += 15.0;
@@ -375,7 +357,7 @@ fn bars_to_the_right(drawing: &mut Drawing, bars: &[Bar], names: &[String], what
         drawing.text((WIDE, y + 12.0), END, "quiet", what, WIDE);
         y += 18.0;
     }
-    let names: Vec<(String, usize)> = names.iter().enumerate().map(|(i, name)| (name.clone(), i)).collect();
+    let names: Vec<(String, usize)> = series.iter().enumerate().map(|(i, (name, _))| (name.clone(), i)).collect();
     y + drawing.legend(y, &names, Swatch::Bar) + 4.0
 }
 

@@ -23,5 +23,5 @@ pub mod page;
 mod scale;
 pub mod text;
 
-pub use chart::{Bar, Chart, Cloud, Plot, Spot, Value};
+pub use chart::{Chart, Cloud, Plot, Spot, Value};
 pub use page::Page;

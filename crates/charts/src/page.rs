@@ -27,7 +27,7 @@ linear-gradient(to right,var(--quiet),transparent) 0/.8rem 100% no-repeat,linear
 .good{color:var(--v2)}.bad{color:var(--v1);font-weight:bold}.quiet{color:var(--quiet)}\
 a{color:var(--v0)}details{margin:.5rem 0}summary{cursor:pointer}footer{font-size:.85rem}\
 .charts{display:grid;grid-template-columns:repeat(auto-fill,minmax(min(100%,21rem),1fr));gap:1.5rem;align-items:start}\
-figure{margin:.8rem 0;max-width:36rem;break-inside:avoid}figcaption{font-weight:600;margin-bottom:.4rem}figure p{margin:.4rem 0 0;font-size:.9rem}\
+figure{margin:.8rem 0;max-width:36rem;break-inside:avoid}figcaption{font-weight:600;margin-bottom:.4rem}\
 .swatch.chart{display:inline-block;width:.9em;height:.9em;vertical-align:-.1em;margin-right:.4em}\
 .scroll td,.scroll th{min-width:4.5rem;max-width:20rem}\
 @media(max-width:40em){.list thead,.turns thead{display:none}.list,.list tbody,.list tr,.list td,.turns,.turns tbody,.turns tr,.turns td{display:block;border:0}\
@@ -176,17 +176,10 @@ impl Page {
         }
         self.body.push_str("<div class=\"charts\">\n");
         for chart in charts {
-            self.chart(chart, "");
+            let (title, drawn) = (escaped(&chart.title), chart.inline());
+            let _ = writeln!(self.body, "<figure><figcaption>{title}</figcaption>\n{drawn}</figure>");
         }
         self.body.push_str("</div>\n");
-        self
-    }
-
-    /// One chart under its title, with a sentence below it.
-    pub fn chart(&mut self, chart: &Chart, note: &str) -> &mut Page {
-        let note = if note.is_empty() { String::new() } else { format!("<p>{}</p>", escaped(note)) };
-        let (title, drawn) = (escaped(&chart.title), chart.inline());
-        let _ = writeln!(self.body, "<figure><figcaption>{title}</figcaption>\n{drawn}{note}</figure>");
         self
     }
 
@@ -251,8 +244,8 @@ mod tests {
         let nasty = || NASTY.to_owned();
         let cells = [Cell::Text(nasty()), Cell::Marked(1, nasty()), Cell::Good(nasty()), Cell::Bad(nasty())];
         page.numbers(&[NASTY], cells.map(|cell| [cell]));
-        let chart = Chart::new(NASTY, NASTY, NASTY, Plot::Lines(vec![(nasty(), vec![(1.0, 1.0)])]));
-        page.chart(&chart, NASTY).charts([&chart]);
+        let chart = Chart::new(NASTY, NASTY, NASTY, Plot::Lines(vec![(nasty(), vec![(1.0, 1.0), (2.0, 2.0)])]));
+        page.charts([&chart]);
         page.folded(NASTY, |page| {
             page.paragraph(NASTY);
         });
@@ -297,7 +290,7 @@ mod tests {
         let lines = |points: &[(f64, f64)]| Chart::new("t", "x", "y", Plot::Lines(vec![("a".into(), points.to_vec())]));
         let (one, zero) = (lines(&[(1.0, 2.0)]), lines(&[(1.0, 0.0), (2.0, 0.0), (3.0, 0.0)]));
         let full = lines(&[(1.0, 2.0), (2.0, 1.0)]);
-        let bars = Chart::new("t", "", "", Plot::bars(vec!["g".into()], vec![("s".into(), vec![f64::NAN])]));
+        let bars = Chart::new("t", "", "", Plot::Bars(vec!["g".into()], vec![("s".into(), vec![f64::NAN.into()])]));
         let mut page = Page::new("x");
         page.charts([&one, &bars, &Chart { log: true, ..zero.clone() }]);
         assert!(!page.html().contains("<figure") && !zero.is_empty());

@@ -10,9 +10,9 @@ fn plots() -> Vec<Plot> {
     vec![
         Plot::Lines(vec![line(&[(1.0, 2.0), (2.0, f64::INFINITY), (3.0, 5.0)]), line(&[(1.0, 0.0)])]),
         Plot::Lines(vec![]),
-        Plot::bars(vec![NASTY.into()], vec![(NASTY.into(), vec![0.3]), ("z".into(), vec![])]),
-        Plot::bars(vec![], vec![]),
-        Plot::Bars(vec![Bar { name: NASTY.into(), values: vec![value(f64::NAN), value(-1e300)] }], vec![]),
+        Plot::Bars(vec![NASTY.into()], vec![(NASTY.into(), vec![0.3.into()]), ("z".into(), vec![])]),
+        Plot::Bars(vec![], vec![]),
+        Plot::Bars(vec![NASTY.into(), "b".into()], vec![(NASTY.into(), vec![value(f64::NAN), value(-1e300)])]),
         Plot::Histogram(vec![(0.0, 1.0, 4.0), (1.0, 1.0, 2.0), (2.0, f64::INFINITY, 1.0)]),
         Plot::Histogram(vec![]),
         Plot::Plane(
@@ -96,11 +96,11 @@ fn words_do_not_touch() {
         share: Some(0.1),
     });
     let notes = [(3.0, "smallest"), (3.0, "elbow"), (9.0, "chosen")];
-    let bars = vec![(long(1), vec![1e5; 9]), (long(2), vec![0.1; 9])];
+    let bars = vec![(long(1), vec![Value::from(1e5); 9]), (long(2), vec![Value::from(0.1); 9])];
     let axes = (0..64).map(|i| (long(i), (-1e5, 123_456.0))).collect();
     let plots = [
         (&notes[..], Plot::Lines((0..9).map(|i| (long(i), vec![(2.0, 1.0 + i as f64), (9.0, 1e6)])).collect())),
-        (&notes[..0], Plot::bars((0..9).map(long).collect(), bars)),
+        (&notes[..0], Plot::Bars((0..9).map(long).collect(), bars)),
         (&notes[..0], Plot::Plane(vec![], spots.collect())),
         (&notes[..0], Plot::Parallel(axes, (0..8).map(|i| (long(i), vec![Some(i as f64); 64])).collect())),
     ];

@@ -1,7 +1,7 @@
 //! The centres: as a table, as lines over all columns, as pairs of columns; and how much each cluster holds.
 
 use veilsum_charts::{
-    Bar, Chart, Cloud, Page, Plot, Spot, Value,
+    Chart, Cloud, Page, Plot, Spot, Value,
     page::Cell,
     text::{number, percent, shortened, within},
 };
@@ -126,15 +126,15 @@ pub(super) fn at_a_glance(page: &mut Page, told: &Told, columns: &Columns) {
         let hidden = || Some(told.hidden(&at)).filter(|why| why != "–").unwrap_or("not shown".to_owned());
         Value { value: value.unwrap_or(f64::NAN), words: words.unwrap_or_else(hidden) }
     };
-    let bar =
-        |i: usize| Bar { name: format!("cluster {i}"), values: held.iter().map(|(_, of)| value(i, of)).collect() };
     let mut charts = Vec::new();
     if held.is_empty() {
         page.paragraph("What the clusters hold is not in this file.");
     } else {
-        let bars = (0..told.centres.len().min(60)).map(bar).collect();
-        let names = held.iter().map(|(name, _)| (*name).to_owned()).collect();
-        charts.push(Chart::new("Rows and memberships of each cluster", "rows", "", Plot::Bars(bars, names)));
+        let clusters = 0..told.centres.len().min(60);
+        let bars = |of: &[Option<f64>]| clusters.clone().map(|i| value(i, of)).collect();
+        let series = held.iter().map(|(name, of)| ((*name).to_owned(), bars(of))).collect();
+        let bars = Plot::Bars(clusters.clone().map(|i| format!("cluster {i}")).collect(), series);
+        charts.push(Chart::new("Rows and memberships of each cluster", "rows", "", bars));
     }
     // Noise may leave nothing to draw.
     if !told.is_drawn() {

@@ -134,6 +134,6 @@ fn starts(page: &mut Page, stability: &Stability) {
 fn stability(of: &Stability) -> Chart {
     let starts = (0..of.matched_distance.len()).map(|i| format!("start {i}")).collect();
     let title = "Mean distance to the result's centres, as a part of the least distance between two of these";
-    let distances = ("distance".to_owned(), of.matched_distance.clone());
-    Chart::new(title, "", "distance", Plot::bars(starts, vec![distances]))
+    let distances = of.matched_distance.iter().map(|distance| (*distance).into()).collect();
+    Chart::new(title, "", "distance", Plot::Bars(starts, vec![("distance".to_owned(), distances)]))
 }

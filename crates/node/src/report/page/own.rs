@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use veilsum_charts::{
-    Bar, Chart, Cloud, Page, Plot, Value,
+    Chart, Cloud, Page, Plot, Value,
     page::Cell,
     text::{number, percent},
 };
@@ -103,18 +103,15 @@ pub(super) fn section(page: &mut Page, all: &Reported, own: &Own, columns: &Colu
         Some(told.size(i)? as f64 / all.filter(|all| *all > 0)? as f64)
     };
     let compared = (0..k).any(|i| whole(i).is_some());
-    let bar = |i: usize| {
-        let value = |share: Option<f64>| Value {
-            value: share.unwrap_or(f64::NAN),
-            words: share.map_or("not known".to_owned(), percent),
-        };
-        let mut values = vec![value(Some(rows[i].0 as f64 / n))];
-        values.extend(compared.then(|| value(whole(i))));
-        Bar { name: format!("cluster {i}"), values }
+    let value = |share: Option<f64>| Value {
+        value: share.unwrap_or(f64::NAN),
+        words: share.map_or("not known".to_owned(), percent),
     };
-    let mut names = vec!["this site".to_owned()];
-    names.extend(compared.then(|| "all sites".to_owned()));
-    let bars = Plot::Bars((0..k.min(60)).map(bar).collect(), names);
+    let drawn = 0..k.min(60);
+    let own_shares = drawn.clone().map(|i| value(Some(rows[i].0 as f64 / n))).collect();
+    let mut series = vec![("this site".to_owned(), own_shares)];
+    series.extend(compared.then(|| ("all sites".to_owned(), drawn.clone().map(|i| value(whole(i))).collect())));
+    let bars = Plot::Bars(drawn.map(|i| format!("cluster {i}")).collect(), series);
     let clusters = Chart::new("Share of rows by cluster of highest membership", "", "", bars);
     let mut bins = [0.0; 20];
     for highest in &own.highest {

@@ -106,8 +106,9 @@ pub(super) fn traffic(page: &mut Page, told: &Told) {
         "{volume} in {messages}, as the party counted them that wrote the result: masked words, keys, shares, signatures and openings."
     ));
     let (unit, size) = if phases.values().all(|sent| *sent < 10_000_000) { ("kB", 1e3) } else { ("MB", 1e6) };
-    let (names, values) = phases.iter().map(|(phase, sent)| (phase.replace('_', " "), *sent as f64 / size)).unzip();
-    let bars = Plot::bars(names, vec![(unit.to_owned(), values)]);
+    let (names, values) =
+        phases.iter().map(|(phase, sent)| (phase.replace('_', " "), (*sent as f64 / size).into())).unzip();
+    let bars = Plot::Bars(names, vec![(unit.to_owned(), values)]);
     page.charts([&Chart::new(format!("{unit} by what they were for"), unit, "", bars)]);
     let n = parties.len();
     let rows: Vec<[Cell; 3]> = parties
