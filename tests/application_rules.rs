@@ -3,7 +3,6 @@
 
 use std::{net::SocketAddr, sync::Arc, time::Duration};
 
-use tokio::sync::oneshot;
 use veilsum_cluster::method::Seeding;
 use veilsum_node::{
     app_messages::{self, Denied, Hello, Welcome},
@@ -42,9 +41,9 @@ fn block_on<T>(future: impl Future<Output = T>) -> T {
 async fn coordinator() -> (Vec<Arc<Identity>>, Federation, SocketAddr) {
     let small = |terms: &mut Terms| (terms.slots, terms.max_rows, terms.min_total_rows) = (4, 32, 2);
     let cast = Cast::new(&work(), &["site-2", "site-3", "site-4"], small).expect("a federation");
-    let (bound, address) = oneshot::channel();
-    tokio::spawn(server::run(cast.server(LOOPBACK_TIMING, bound)));
-    (cast.identities.clone(), cast.federation.clone(), address.await.expect("an address"))
+    let (address, entrance) = cast.port(0).await;
+    tokio::spawn(server::run(cast.server(LOOPBACK_TIMING, entrance)));
+    (cast.identities.clone(), cast.federation.clone(), address)
 }
 
 /// The first answer to a first frame, and whether the connection ends after it.

@@ -6,7 +6,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use tokio::{sync::oneshot, task::JoinHandle};
+use tokio::task::{AbortHandle, JoinHandle};
 use veilsum_cluster::{Centres, Clusters, Query, Rows, method::Seeding, query::FuzzySums, sampling::Sampling};
 use veilsum_node::{
     app_messages::{Count, CountReady, CountReply, JudgeRequest},
@@ -17,7 +17,7 @@ use veilsum_node::{
     plan::{Judge, PlanSpec},
     question::{Question, SumBounds},
     role::{
-        aggregator_host::{AggregatorHost, HostConfig, HostEvent},
+        aggregator_host::{AggregatorHost, HostEvent},
         client::{self, ClientConfig, ClientReport},
         dial::Line,
         server::{self, RunResult},
@@ -109,8 +109,7 @@ fn sites(
 }
 
 async fn hub(cast: &Cast, role: PartyId, timing: Timing) -> AggregatorHost {
-    let slots = if role == PartyId::Intermediary { 4 } else { cast.federation.terms.slots };
-    cast.host(role, timing, slots).await.unwrap()
+    cast.host(role, timing).await.unwrap()
 }
 
 fn words(cast: &Cast, question: &Question) -> usize {
@@ -302,9 +301,8 @@ struct Played {
 
 impl Played {
     async fn by(cast: &Cast) -> Played {
-        let (bound, address) = oneshot::channel();
-        let server = tokio::spawn(server::run(cast.server(LOOPBACK_TIMING, bound)));
-        let coordinator = address.await.unwrap();
+        let (coordinator, entrance) = cast.port(0).await;
+        let server = tokio::spawn(server::run(cast.server(LOOPBACK_TIMING, entrance)));
         let (me, patience) = (cast.party(1), Duration::from_secs(20));
         let link = Line::connect(&me, PartyId::Coordinator, &coordinator.into(), patience).await.unwrap();
         Played { server, coordinator, link, hub: hub(cast, PartyId::Intermediary, LOOPBACK_TIMING).await }
@@ -363,7 +361,7 @@ fn app_2_an_intermediary_that_is_killed_before_its_word_counts_again() {
         let mut second = loop {
             let (party, role, timing) = (cast.party(1), PartyId::Intermediary, LOOPBACK_TIMING);
             // The port is free once the first one's tasks have ended.
-            match AggregatorHost::open(HostConfig { party, role, timing, slots: 4, state: None }, at.into()).await {
+            match AggregatorHost::open(party, role, timing, at.into(), None).await {
                 Ok(hub) => break hub,
                 Err(_) => tokio::task::yield_now().await,
             }

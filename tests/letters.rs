@@ -2,7 +2,6 @@
 
 use std::{collections::BTreeMap, time::Duration};
 
-use tokio::sync::oneshot;
 use veilsum_cluster::{method::Seeding, random::Stream};
 use veilsum_node::{
     by_hand::ByHand,
@@ -41,11 +40,11 @@ impl Cast {
         let nowhere = cast::ANY;
         let mut post = Vec::new();
         let mut coordinator = ByHand::new(keys[0]).expect("a role");
-        let mut config = cast.server(TIMING, oneshot::channel().0);
+        let mut config = cast.server(TIMING, nowhere.into());
         config.party.carrier = coordinator.carrier();
         post.extend(coordinator.begin(server::run(config)));
         let mut intermediary = ByHand::new(keys[1]).expect("a role");
-        let mut config = cast.counter(nowhere, TIMING, oneshot::channel().0);
+        let mut config = cast.counter(nowhere, TIMING, nowhere.into());
         config.party.carrier = intermediary.carrier();
         post.extend(intermediary.begin(intermediary::run(config)));
         let begun = sites.iter().enumerate().map(|(i, (_, rows))| {

@@ -165,7 +165,7 @@ impl Play<'_> {
             let (door, links) = Door::new(only(keys), app_messages::header_check);
             let credentials = Credentials::from_seed(&talk.identity.seed()).expect("credentials");
             let port = memory.open(([127, 0, 0, 1], 0).into(), &credentials, door.clone()).await.expect("a port");
-            listeners.push(Listener::new(port, door, links));
+            listeners.push(Listener { port, links });
         }
         let mut party = self.case.cast.party(2);
         party.carrier = Arc::new(memory);
@@ -185,7 +185,7 @@ impl Play<'_> {
         self.site = Some(tokio::spawn(client::run(config)));
         let mut greeted = Step { told: None, frame: Vec::new(), sent: Vec::new() };
         for (which, listener) in listeners.iter_mut().enumerate() {
-            let Ok(Ok(link)) = timeout(Duration::from_millis(50), listener.accept()).await else { continue };
+            let Ok(Some(link)) = timeout(Duration::from_millis(50), listener.accept()).await else { continue };
             let (mut sender, mut receiver) = link.split();
             let hello = receiver.recv().await.expect("a link").expect("a greeting");
             greeted.sent.push((ROLES[which], hello));

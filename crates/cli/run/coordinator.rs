@@ -28,8 +28,6 @@ pub(crate) fn prepare(args: &RunArgs, json: bool) -> Result<ServerConfig, Failur
         without: Vec::new(),
         timing: args.patience.timing(),
         on_loss: args.patience.on_loss.within(args.patience.loss_wait),
-        out: None,
         state: Some(args.state_for(&args.key()?, false)?),
-        bound: None,
     })
 }

@@ -41,7 +41,6 @@ pub(crate) fn prepare(args: &RunArgs, json: bool) -> Result<IntermediaryConfig, 
         timing: args.patience.timing(),
         on_loss: args.patience.on_loss.within(args.patience.loss_wait),
         state: Some(args.state_for(&args.key()?, false)?),
-        bound: None,
     })
 }
 

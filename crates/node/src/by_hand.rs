@@ -4,16 +4,13 @@
 //! ([`Letters`]). It runs in the thread of the caller, and stops where it has nothing to do but wait for a letter or for time to pass.
 
 use std::{
-    sync::{
-        Arc,
-        atomic::{AtomicU64, Ordering},
-    },
+    sync::Arc,
     time::{Duration, Instant},
 };
 
 use tokio::{
     runtime::{Builder, Runtime},
-    sync::Notify,
+    sync::watch,
     task::JoinHandle,
 };
 
@@ -27,14 +24,8 @@ pub struct ByHand<T> {
     runtime: Option<Runtime>,
     letters: Letters,
     running: Option<JoinHandle<Result<T, Failure>>>,
-    idle: Arc<Idle>,
-}
-
-/// How often the role had nothing to do.
-#[derive(Default)]
-struct Idle {
-    times: AtomicU64,
-    now: Notify,
+    /// How often the role had nothing to do.
+    idle: watch::Receiver<u64>,
 }
 
 /// Between two looks at whether there are letters while time passes.
@@ -46,15 +37,10 @@ impl<T: Send + 'static> ByHand<T> {
     /// # Errors
     /// A [`Failure`] where the system refuses what a runtime needs.
     pub fn new(key: PeerKey) -> Result<ByHand<T>, Failure> {
-        let idle = Arc::new(Idle::default());
-        let its = idle.clone();
-        let rests = move || {
-            its.times.fetch_add(1, Ordering::AcqRel);
-            its.now.notify_one();
-        };
+        let (times, idle) = watch::channel(0);
         let runtime = Builder::new_current_thread()
             .enable_all()
-            .on_thread_park(rests)
+            .on_thread_park(move || times.send_modify(|times| *times += 1))
             .build()
             .map_err(|e| Failure::new(Code::Internal, e, "check the limits on open files"))?;
         Ok(ByHand { runtime: Some(runtime), letters: Letters::new(key), running: None, idle })
@@ -119,10 +105,9 @@ impl<T: Send + 'static> ByHand<T> {
     fn rest(&self) {
         let Some(runtime) = &self.runtime else { return };
         runtime.block_on(async {
-            let seen = self.idle.times.load(Ordering::Acquire);
-            while self.idle.times.load(Ordering::Acquire) < seen + 2 {
-                self.idle.now.notified().await;
-            }
+            let mut idle = self.idle.clone();
+            let seen = *idle.borrow();
+            let _ = idle.wait_for(|times| *times >= seen + 2).await;
         });
     }
 }

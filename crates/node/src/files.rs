@@ -25,59 +25,23 @@ pub enum Existing {
     Replace,
 }
 
-/// What went wrong with a file. [`FileError::advice`] says what to do about it.
-#[derive(Debug, thiserror::Error)]
-#[non_exhaustive]
-pub enum FileError {
-    /// There is a file of that name.
-    #[error("{} is there already and was left as it is", _0.display())]
-    Exists(PathBuf),
-    /// The file can't be written.
-    #[error("{} cannot be written ({_1})", _0.display())]
-    Write(PathBuf, #[source] io::Error),
-    /// The file can't be read.
-    #[error("{} cannot be read ({_1})", _0.display())]
-    Read(PathBuf, #[source] io::Error),
-    /// It is no file of its kind: what is wrong with it, and what to do.
-    #[error("{} {_1}", _0.display())]
-    Unfit(PathBuf, String, &'static str),
-    /// Others may read or change a secret, by its permission bits.
-    #[error("{} holds a secret and is open to other users (mode {_1:03o})", _0.display())]
-    NotPrivate(PathBuf, u32),
-}
-
-impl FileError {
-    /// What to do next.
-    pub fn advice(&self) -> String {
-        match self {
-            Self::Exists(_) => "move it away, or ask for it to be replaced".into(),
-            Self::Write(..) => "check that its folder exists, is yours to write to, and has free space".into(),
-            Self::Read(..) => "check the path and who may read it".into(),
-            Self::Unfit(_, _, next) => (*next).into(),
-            Self::NotPrivate(path, _) => {
-                format!("run: chmod 600 {}  (and replace the secret if others use this machine)", quoted(path))
-            }
-        }
-    }
-}
-
 /// What became of a step at the disk, with what to do next: [`Failure::storage`] if it may pass.
 pub fn unwritten(error: &io::Error, what: impl std::fmt::Display, next: &str) -> Failure {
     if may_pass(error) { Failure::storage(what, next) } else { Failure::input(what, next) }
 }
 
 /// Writes a secret: from its first moment on, only its owner can read the file (mode 0600).
-pub fn write_private(path: impl AsRef<Path>, bytes: &[u8], existing: Existing) -> Result<(), FileError> {
+pub fn write_private(path: impl AsRef<Path>, bytes: &[u8], existing: Existing) -> Result<(), Failure> {
     write(path.as_ref(), bytes, existing, PRIVATE)
 }
 
 /// Writes a file for everybody whom the umask lets read, in place of an older one, whose permissions it keeps.
-pub fn write_atomic(path: impl AsRef<Path>, bytes: &[u8]) -> Result<(), FileError> {
+pub fn write_atomic(path: impl AsRef<Path>, bytes: &[u8]) -> Result<(), Failure> {
     write(path.as_ref(), bytes, Existing::Replace, PUBLIC)
 }
 
 /// Reads a file of at most `max_bytes`.
-pub fn read_limited(path: impl AsRef<Path>, max_bytes: usize) -> Result<Vec<u8>, FileError> {
+pub fn read_limited(path: impl AsRef<Path>, max_bytes: usize) -> Result<Vec<u8>, Failure> {
     let path = path.as_ref();
     let (file, meta) = open(path)?;
     // A hint only: the file may grow, or be one whose length the system doesn't know.
@@ -90,7 +54,7 @@ pub fn read_limited(path: impl AsRef<Path>, max_bytes: usize) -> Result<Vec<u8>,
 /// Reads a secret of at most `max_bytes`, if nobody else can; the bytes are wiped when dropped.
 ///
 /// The permissions are those of the very file that is read, so that it can't be exchanged between look and read.
-pub fn read_private(path: impl AsRef<Path>, max_bytes: usize) -> Result<Zeroizing<Vec<u8>>, FileError> {
+pub fn read_private(path: impl AsRef<Path>, max_bytes: usize) -> Result<Zeroizing<Vec<u8>>, Failure> {
     let path = path.as_ref();
     let (file, meta) = open(path)?;
     check_mode(path, &meta)?;
@@ -101,40 +65,46 @@ pub fn read_private(path: impl AsRef<Path>, max_bytes: usize) -> Result<Zeroizin
 }
 
 /// Refuses a secret's file that group or others can read, write or execute.
-pub fn check_private(path: impl AsRef<Path>) -> Result<(), FileError> {
+pub fn check_private(path: impl AsRef<Path>) -> Result<(), Failure> {
     let path = path.as_ref();
-    let meta = fs::metadata(path).map_err(|source| FileError::Read(path.to_owned(), source))?;
+    let meta = fs::metadata(path).map_err(unread(path))?;
     check_mode(path, &meta)
 }
 
 // ---- Reading --------------------------------------------------------------------------------------------------------
 
-fn open(path: &Path) -> Result<(File, fs::Metadata), FileError> {
-    let failed = |source| FileError::Read(path.to_owned(), source);
+fn open(path: &Path) -> Result<(File, fs::Metadata), Failure> {
     // Looked at before it is opened, as opening a named pipe would wait for somebody to write to it.
-    if !fs::metadata(path).map_err(failed)?.is_file() {
-        return Err(FileError::Unfit(path.to_owned(), "is not a regular file".into(), "check the path"));
+    if !fs::metadata(path).map_err(unread(path))?.is_file() {
+        return Err(Failure::input(format!("{} is not a regular file", path.display()), "check the path"));
     }
-    let file = File::open(path).map_err(failed)?;
-    let meta = file.metadata().map_err(failed)?;
+    let file = File::open(path).map_err(unread(path))?;
+    let meta = file.metadata().map_err(unread(path))?;
     Ok((file, meta))
 }
 
-fn read_into(file: &File, path: &Path, bytes: &mut Vec<u8>, max: usize) -> Result<(), FileError> {
+fn read_into(file: &File, path: &Path, bytes: &mut Vec<u8>, max: usize) -> Result<(), Failure> {
     let one_more = u64::try_from(max).unwrap_or(u64::MAX).saturating_add(1);
-    file.take(one_more).read_to_end(bytes).map_err(|source| FileError::Read(path.to_owned(), source))?;
+    file.take(one_more).read_to_end(bytes).map_err(unread(path))?;
     if bytes.len() > max {
-        let what = format!("is longer than the {max} bytes allowed for it");
-        return Err(FileError::Unfit(path.to_owned(), what, "check that it is the right file"));
+        let what = format!("{} is longer than the {max} bytes allowed for it", path.display());
+        return Err(Failure::input(what, "check that it is the right file"));
     }
     Ok(())
 }
 
-fn check_mode(path: &Path, meta: &fs::Metadata) -> Result<(), FileError> {
+/// What became of the file at `path` where the system did not let it be read.
+fn unread(path: &Path) -> impl Fn(io::Error) -> Failure {
+    move |e| Failure::input(format!("{} cannot be read ({e})", path.display()), "check the path and who may read it")
+}
+
+fn check_mode(path: &Path, meta: &fs::Metadata) -> Result<(), Failure> {
     use std::os::unix::fs::PermissionsExt;
     let mode = meta.permissions().mode() & 0o777;
     if mode & 0o077 != 0 {
-        return Err(FileError::NotPrivate(path.to_owned(), mode));
+        let what = format!("{} holds a secret and is open to other users (mode {mode:03o})", path.display());
+        let next = format!("run: chmod 600 {}  (and replace the secret if others use this machine)", quoted(path));
+        return Err(Failure::input(what, next));
     }
     Ok(())
 }
@@ -166,10 +136,10 @@ fn draft(target: &Path, mode: u32) -> io::Result<NamedTempFile> {
     tempfile::Builder::new().prefix(&format!(".{name}.")).suffix(".new").permissions(permissions).tempfile_in(folder)
 }
 
-fn write(path: &Path, bytes: &[u8], existing: Existing, mode: u32) -> Result<(), FileError> {
+fn write(path: &Path, bytes: &[u8], existing: Existing, mode: u32) -> Result<(), Failure> {
     // Looked up first only to spare the work.
     if existing == Existing::Refuse && fs::symlink_metadata(path).is_ok() {
-        return Err(FileError::Exists(path.to_owned()));
+        return Err(exists(path));
     }
     if mode == PUBLIC && is_already(path, bytes) {
         // A process that ended between the last two steps may have left the name in memory alone.
@@ -189,7 +159,7 @@ fn write(path: &Path, bytes: &[u8], existing: Existing, mode: u32) -> Result<(),
         Existing::Refuse => draft.persist_noclobber(path),
     };
     put.map_err(|e| match (existing, e.error.kind()) {
-        (Existing::Refuse, io::ErrorKind::AlreadyExists) => FileError::Exists(path.to_owned()),
+        (Existing::Refuse, io::ErrorKind::AlreadyExists) => exists(path),
         _ => failed(path)(e.error),
     })?;
     sync_folder_of(path).map_err(failed(path))
@@ -202,8 +172,15 @@ fn is_already(path: &Path, bytes: &[u8]) -> bool {
 }
 
 /// What became of the file at `path` where the system did not let it be written.
-fn failed(path: &Path) -> impl Fn(io::Error) -> FileError {
-    move |source| FileError::Write(path.to_owned(), source)
+fn failed(path: &Path) -> impl Fn(io::Error) -> Failure {
+    let next = "check that its folder exists, is yours to write to, and has free space";
+    move |e| unwritten(&e, format!("{} cannot be written ({e})", path.display()), next)
+}
+
+/// There is a file of that name.
+fn exists(path: &Path) -> Failure {
+    let what = format!("{} is there already and was left as it is", path.display());
+    Failure::input(what, "move it away, or ask for it to be replaced")
 }
 
 /// A file that is written bit by bit, for its owner's eyes alone. It takes its name, in place of an older one, when it is whole; until
@@ -217,8 +194,8 @@ impl Growing {
     /// Begins a file that will be at `path`.
     ///
     /// # Errors
-    /// A [`FileError`] where its folder cannot be written to.
-    pub fn create(path: impl AsRef<Path>) -> Result<Growing, FileError> {
+    /// A [`Failure`] where its folder cannot be written to.
+    pub fn create(path: impl AsRef<Path>) -> Result<Growing, Failure> {
         let target = path.as_ref().to_owned();
         let ahead = io::BufWriter::new(draft(&target, PRIVATE).map_err(failed(&target))?);
         Ok(Growing { target, ahead })
@@ -227,8 +204,8 @@ impl Growing {
     /// It is whole.
     ///
     /// # Errors
-    /// A [`FileError`] where it cannot be brought to the disk.
-    pub fn finish(self) -> Result<(), FileError> {
+    /// A [`Failure`] where it cannot be brought to the disk.
+    pub fn finish(self) -> Result<(), Failure> {
         let Growing { target, ahead } = self;
         let put = || {
             let draft = ahead.into_inner().map_err(io::IntoInnerError::into_error)?;
@@ -247,16 +224,6 @@ impl Write for Growing {
 
     fn flush(&mut self) -> io::Result<()> {
         self.ahead.flush()
-    }
-}
-
-impl From<FileError> for Failure {
-    fn from(e: FileError) -> Self {
-        let advice = e.advice();
-        match &e {
-            FileError::Write(_, source) => unwritten(source, &e, &advice),
-            _ => Failure::input(e, advice),
-        }
     }
 }
 
@@ -283,13 +250,18 @@ mod tests {
         fs::set_permissions(path, fs::Permissions::from_mode(mode)).expect("it is our file");
     }
 
+    fn refused<T>(done: Result<T, Failure>, why: &str) {
+        let failure = done.err().expect("refused").to_string();
+        assert!(failure.contains(why), "{failure}");
+    }
+
     #[test]
     fn a_secret_is_written_once_and_for_its_owner() {
         let folder = Folder::new("files of one");
         let path = folder.0.join("identity.key");
         write_private(&path, b"seed", Existing::Refuse).expect("a free name");
         assert_eq!(read_private(&path, 4).expect("ours alone").as_slice(), b"seed");
-        assert!(matches!(write_private(&path, b"other", Existing::Refuse), Err(FileError::Exists(_))));
+        refused(write_private(&path, b"other", Existing::Refuse), "is there already");
         assert_eq!(fs::read(&path).expect("the old one"), b"seed");
         write_private(&path, b"other", Existing::Replace).expect("as told");
         assert_eq!(fs::read(&path).expect("the new one"), b"other");
@@ -305,11 +277,8 @@ mod tests {
         check_private(&path).expect("as written");
         for open in [0o640, 0o604, 0o620, 0o601, 0o666] {
             chmod(&path, open);
-            let error = check_private(&path).expect_err("open to others");
-            let error = format!("{error}; {}", error.advice());
-            assert!(error.contains(&format!("chmod 600 '{}'", path.display())), "{error}");
-            assert!(error.contains(&format!("mode {open:o}")), "{error}");
-            assert!(matches!(read_private(&path, 99), Err(FileError::NotPrivate(..))));
+            refused(check_private(&path), &format!("chmod 600 '{}'", path.display()));
+            refused(read_private(&path, 99), &format!("mode {open:o}"));
         }
         // Replacing it closes it.
         write_private(&path, b"seed", Existing::Replace).expect("as told");
@@ -323,7 +292,7 @@ mod tests {
         let folder = Folder::new("files of one");
         let (path, elsewhere) = (folder.0.join("identity.key"), folder.0.join("elsewhere"));
         std::os::unix::fs::symlink(&elsewhere, &path).expect("links work here");
-        assert!(matches!(write_private(&path, b"seed", Existing::Refuse), Err(FileError::Exists(_))));
+        refused(write_private(&path, b"seed", Existing::Refuse), "is there already");
         write_private(&path, b"seed", Existing::Replace).expect("as told");
         assert!(!elsewhere.exists());
         assert_eq!(fs::read(&path).expect("the file itself"), b"seed");
@@ -361,15 +330,12 @@ mod tests {
     fn what_cannot_be_written_leaves_nothing_behind() {
         let folder = Folder::new("files of one");
         let missing = folder.0.join("missing").join("result.csv");
-        let error = write_atomic(&missing, b"x").expect_err("no such folder");
-        let error = format!("{error}; {}", error.advice());
-        assert!(error.contains("check that its folder exists"), "{error}");
+        refused(write_atomic(&missing, b"x"), "check that its folder exists");
         fs::create_dir(folder.0.join("taken")).expect("a new folder");
         fs::write(folder.0.join("taken").join("x"), b"").expect("a file in it");
-        assert!(matches!(write_atomic(folder.0.join("taken"), b"x"), Err(FileError::Write(..))));
+        refused(write_atomic(folder.0.join("taken"), b"x"), "cannot be written");
         assert_eq!(names(&folder), ["taken"]);
-        let unnamed = write_atomic(folder.0.join(".."), b"x").unwrap_err();
-        assert!(unnamed.to_string().contains("does not name a file"), "{unnamed}");
+        refused(write_atomic(folder.0.join(".."), b"x"), "does not name a file");
     }
 
     #[test]
@@ -395,9 +361,9 @@ mod tests {
         let path = folder.0.join("plan.toml");
         write_atomic(&path, &[b'x'; 100]).expect("a free name");
         assert_eq!(read_limited(&path, 100).expect("just fits").len(), 100);
-        assert!(read_limited(&path, 99).unwrap_err().to_string().contains("longer than the 99 bytes"));
-        assert!(read_limited(&folder.0, 99).unwrap_err().to_string().contains("not a regular file"));
-        assert!(matches!(read_limited(folder.0.join("none"), 99), Err(FileError::Read(..))));
+        refused(read_limited(&path, 99), "longer than the 99 bytes");
+        refused(read_limited(&folder.0, 99), "not a regular file");
+        refused(read_limited(folder.0.join("none"), 99), "cannot be read");
         assert_eq!(read_limited(&path, usize::MAX).expect("no limit").len(), 100);
     }
 }

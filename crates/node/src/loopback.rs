@@ -9,7 +9,7 @@ use std::{
     time::Duration,
 };
 
-use tokio::{sync::oneshot, task::JoinHandle};
+use tokio::task::JoinHandle;
 use veilsum_proto::{
     aggregator::Timing,
     identity::Identity,
@@ -24,7 +24,7 @@ use crate::{
     cost::usual_slots,
     documents::{Federation, SitePolicy},
     door::{Bound, Data, Ledger, Policy, ledger},
-    error::{Code, Failure},
+    error::Failure,
     plan::{OutOfBox, PlanSpec},
     random::system_rng,
     role::{
@@ -32,6 +32,7 @@ use crate::{
         config::Party,
         intermediary::{self, Counted, IntermediaryConfig},
         progress::Watcher,
+        reception::Entrance,
         server::{self, OnLoss, RunResult, ServerConfig},
     },
 };
@@ -222,29 +223,26 @@ pub async fn run(config: LoopbackConfig) -> Result<LoopbackRun, Failure> {
     };
     let any = SocketAddr::from(([127, 0, 0, 1], 0));
 
-    let (bound, address) = oneshot::channel();
+    let entrance = Entrance::from(any).open(&party(0)).await?;
+    let coordinator = entrance.address();
     let server = tokio::spawn(server::run(ServerConfig {
         party: Party { progress: config.progress, heard: Arc::new(recorded(&coordinator_view)), ..party(0) },
-        entrance: any.into(),
+        entrance: Entrance::Shared(entrance),
         without: Vec::new(),
         timing: config.timing,
         on_loss: config.on_loss,
-        out: None,
         state: None,
-        bound: Some(bound),
     }));
-    let coordinator = address.await.map_err(not_bound)?;
-    let (bound, address) = oneshot::channel();
+    let entrance = Entrance::from(any).open(&party(1)).await?;
+    let intermediary = entrance.address();
     let counter = tokio::spawn(intermediary::run(IntermediaryConfig {
         party: Party { heard: Arc::new(recorded(&intermediary_view)), ..party(1) },
-        entrance: any.into(),
+        entrance: Entrance::Shared(entrance),
         coordinator: coordinator.into(),
         timing: config.timing,
         on_loss: config.on_loss,
         state: None,
-        bound: Some(bound),
     }));
-    let intermediary = address.await.map_err(not_bound)?;
     let mut clients = Vec::new();
     for (i, rows) in prepared.into_iter().enumerate() {
         let state = config.state.as_ref().map(|folder| folder.join(format!("site-{i}")));
@@ -273,10 +271,6 @@ pub async fn run(config: LoopbackConfig) -> Result<LoopbackRun, Failure> {
     }
     let coordinator = identities[0].clone();
     Ok(LoopbackRun { result, counted, sites, coordinator_view, intermediary_view, federation, coordinator })
-}
-
-fn not_bound(_: oneshot::error::RecvError) -> Failure {
-    Failure::new(Code::Network, "a port on 127.0.0.1 could not be opened", "check that loopback UDP is allowed")
 }
 
 async fn joined<T>(task: JoinHandle<Result<T, Failure>>) -> Result<T, Failure> {

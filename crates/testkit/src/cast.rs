@@ -6,7 +6,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use tokio::{sync::oneshot, task::JoinHandle};
+use tokio::task::JoinHandle;
 use veilsum_cluster::{Prepared, Rows};
 use veilsum_node::{
     agreed::Federation,
@@ -15,10 +15,11 @@ use veilsum_node::{
     loopback::{self, toy_policy},
     plan::PlanSpec,
     role::{
-        aggregator_host::{AggregatorHost, HostConfig, HostEvent},
+        aggregator_host::{AggregatorHost, HostEvent},
         client::ClientConfig,
         config::Party,
         intermediary::{self, Counted, IntermediaryConfig},
+        reception::Entrance,
         server::{OnLoss, ServerConfig},
     },
 };
@@ -88,40 +89,34 @@ impl Cast {
     ///
     /// # Errors
     /// A [`Failure`] where no port can be opened.
-    pub async fn host(&self, role: PartyId, timing: Timing, slots: u16) -> Result<AggregatorHost, Failure> {
+    pub async fn host(&self, role: PartyId, timing: Timing) -> Result<AggregatorHost, Failure> {
         let party = self.party(usize::from(role == PartyId::Intermediary));
-        AggregatorHost::open(HostConfig { party, role, timing, slots, state: None }, ANY.into()).await
+        AggregatorHost::open(party, role, timing, ANY.into(), None).await
     }
 
-    /// The real coordinator, which tells its address through `bound`.
-    pub fn server(&self, timing: Timing, bound: oneshot::Sender<SocketAddr>) -> ServerConfig {
-        ServerConfig {
-            party: self.party(0),
-            entrance: ANY.into(),
-            without: Vec::new(),
-            timing,
-            on_loss: OnLoss::Stop,
-            state: None,
-            out: None,
-            bound: Some(bound),
-        }
+    /// The port of this aggregator, open, and where it is.
+    ///
+    /// # Panics
+    /// If it cannot be opened.
+    pub async fn port(&self, i: usize) -> (SocketAddr, Entrance) {
+        let reception = Entrance::Port(ANY).open(&self.party(i)).await.expect("a free port");
+        (reception.address(), Entrance::Shared(reception))
+    }
+
+    /// The real coordinator behind this entrance.
+    pub fn server(&self, timing: Timing, entrance: Entrance) -> ServerConfig {
+        ServerConfig { party: self.party(0), entrance, without: Vec::new(), timing, on_loss: OnLoss::Stop, state: None }
     }
 
     /// The real intermediary, in the same way.
-    pub fn counter(
-        &self,
-        coordinator: SocketAddr,
-        timing: Timing,
-        bound: oneshot::Sender<SocketAddr>,
-    ) -> IntermediaryConfig {
+    pub fn counter(&self, coordinator: SocketAddr, timing: Timing, entrance: Entrance) -> IntermediaryConfig {
         IntermediaryConfig {
             party: self.party(1),
-            entrance: ANY.into(),
+            entrance,
             coordinator: coordinator.into(),
             timing,
             on_loss: OnLoss::Stop,
             state: None,
-            bound: Some(bound),
         }
     }
 
@@ -134,9 +129,8 @@ impl Cast {
         coordinator: SocketAddr,
         timing: Timing,
     ) -> (SocketAddr, JoinHandle<Result<Counted, Failure>>) {
-        let (bound, address) = oneshot::channel();
-        let task = tokio::spawn(intermediary::run(self.counter(coordinator, timing, bound)));
-        (address.await.expect("the intermediary's address"), task)
+        let (address, entrance) = self.port(1).await;
+        (address, tokio::spawn(intermediary::run(self.counter(coordinator, timing, entrance))))
     }
 
     /// Site `i` with these rows, in their own units, under the toys' policy.

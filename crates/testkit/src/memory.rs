@@ -11,7 +11,7 @@ use tokio::sync::{mpsc, watch};
 use veilsum_node::carrier::{
     Call, Carrier, CarrierError, Credentials, Link, OPENING_TIMEOUT, Opening, PeerKey,
     link::{Bytes, Closing, Connection, Incoming, Outgoing, Pending, ReadError},
-    listener::{Door, Guest, Port, Refused},
+    listener::{Door, Guest},
 };
 use veilsum_proto::message::context_of;
 
@@ -87,7 +87,7 @@ impl Carrier for Memory {
             let free = (1..).map(|port| SocketAddr::new(at.ip(), port)).find(|at| !ports.contains_key(at));
             let address = free.expect("a port");
             ports.insert(address, (credentials.public_key(), door));
-            Ok((address, Box::new(Open { memory: self.clone(), address }) as Box<dyn Port>))
+            Ok((address, Box::new(Open { memory: self.clone(), address }) as _))
         })
     }
 
@@ -123,8 +123,7 @@ impl Carrier for Memory {
             let connection = way.clone();
             tokio::spawn(async move {
                 let opening: Pending<'static, Option<Bytes>> = Box::pin(async { Some(far) });
-                door.admit(place, OPENING_TIMEOUT, async { Ok::<_, Refused>(Guest { peer, connection, opening }) })
-                    .await;
+                door.admit(place, OPENING_TIMEOUT, async { Some(Guest { peer, connection, opening }) }).await;
             });
             Ok(Link::new(way, key, near, check))
         })
@@ -135,12 +134,6 @@ impl Carrier for Memory {
 struct Open {
     memory: Memory,
     address: SocketAddr,
-}
-
-impl Port for Open {
-    fn close<'a>(&'a self, _reason: &'a str) -> Pending<'a, ()> {
-        Box::pin(async {})
-    }
 }
 
 impl Drop for Open {

@@ -1,10 +1,15 @@
 //! Where a party is dialled: a host and a port, as the roster says them. A name is looked up anew at every attempt.
 
 use std::{
-    fmt, io,
+    fmt,
     net::{IpAddr, SocketAddr},
     str::FromStr,
+    time::Duration,
 };
+
+use tokio::{net::lookup_host, time::timeout};
+
+use super::{CarrierError, Result};
 
 /// A host, by name or by number, and a port.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -24,12 +29,19 @@ impl Address {
         self.port
     }
 
-    /// Every address that it has now, in the order of the system's resolver.
+    /// Every address that it has now, at least one, in the order of the system's resolver, which has so long for it.
     ///
     /// # Errors
-    /// What the resolver said.
-    pub async fn resolve(&self) -> io::Result<Vec<SocketAddr>> {
-        Ok(tokio::net::lookup_host((self.host.as_str(), self.port)).await?.collect())
+    /// [`CarrierError::Unresolved`] with what the resolver said.
+    pub async fn resolve(&self, limit: Duration) -> Result<Vec<SocketAddr>> {
+        let looked_up = timeout(limit, lookup_host((self.host.as_str(), self.port))).await;
+        let reason = match looked_up.map(|found| found.map(Vec::from_iter)) {
+            Ok(Ok(found)) if !found.is_empty() => return Ok(found),
+            Ok(Ok(_)) => "the name has no address".to_owned(),
+            Ok(Err(error)) => error.to_string(),
+            Err(_) => "the name server does not answer".to_owned(),
+        };
+        Err(CarrierError::Unresolved { addr: self.clone(), reason })
     }
 }
 
@@ -43,7 +55,7 @@ impl FromStr for Address {
     type Err = String;
 
     /// `host:port`; a number of IPv6 stands in brackets.
-    fn from_str(text: &str) -> Result<Self, String> {
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
         if let Ok(number) = text.parse::<SocketAddr>() {
             return Ok(number.into());
         }

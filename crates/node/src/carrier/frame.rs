@@ -2,52 +2,22 @@
 
 use super::{HEADER_LEN, HeaderCheck, RESERVE_LIMIT};
 
-/// What is wrong with a frame.
+/// What is wrong with a frame, and what to do next.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[non_exhaustive]
-pub enum FrameFault {
-    /// The peer stopped within a header.
-    #[error("a frame was cut off: {0} of {HEADER_LEN} header bytes came")]
-    TruncatedHeader(usize),
-    /// The peer stopped within a body.
-    #[error("a frame was cut off: {got} of {declared} body bytes came")]
-    TruncatedBody {
-        /// Bytes that came.
-        got: usize,
-        /// Bytes that the header announced.
-        declared: usize,
-    },
-    /// The header announces more than this kind may have.
-    #[error("a frame announces {declared} body bytes where {allowed} are allowed")]
-    Oversized {
-        /// Bytes that the header announces.
-        declared: usize,
-        /// Bytes that the header check allows.
-        allowed: usize,
-    },
-    /// The header check turned the frame down: another version, or a kind that has no business here.
-    #[error("a frame was refused: {0}")]
-    Refused(String),
-    /// An earlier fault, or a send that was given up, has left the stream in the middle of a frame.
-    #[error("the stream is in the middle of a broken frame and cannot go on")]
-    Broken,
-    /// We were asked to send bytes whose header does not match them.
-    #[error("refused to send a frame of {0} bytes whose header does not announce them")]
-    Malformed(usize),
+#[error("{says}")]
+pub struct FrameFault {
+    says: String,
+    pub(super) advice: &'static str,
 }
 
 impl FrameFault {
-    /// What to do next.
-    pub fn advice(&self) -> &'static str {
-        match self {
-            Self::TruncatedHeader(_) | Self::TruncatedBody { .. } => {
-                "dial again; where it happens twice, ask the other end's operator whether its program stopped"
-            }
-            Self::Oversized { .. } => "check that the other end is a Veilsum party of the same release",
-            Self::Refused(_) => "bring both ends to the same release",
-            Self::Broken => "dial again",
-            Self::Malformed(_) => "this is a fault in Veilsum, please report it",
-        }
+    fn new(says: String, advice: &'static str) -> FrameFault {
+        FrameFault { says, advice }
+    }
+
+    /// An earlier fault, or a send that was given up, has left the stream in the middle of a frame.
+    pub(super) fn broken() -> FrameFault {
+        FrameFault::new("the stream is in the middle of a broken frame and cannot go on".into(), "dial again")
     }
 }
 
@@ -62,7 +32,10 @@ pub(super) fn declared_len(header: &[u8; HEADER_LEN]) -> usize {
 pub(super) fn check_outgoing(frame: &[u8]) -> Result<(), FrameFault> {
     match frame.split_first_chunk::<HEADER_LEN>() {
         Some((header, body)) if declared_len(header) == body.len() => Ok(()),
-        _ => Err(FrameFault::Malformed(frame.len())),
+        _ => {
+            let says = format!("refused to send a frame of {} bytes whose header does not announce them", frame.len());
+            Err(FrameFault::new(says, "this is a fault in Veilsum, please report it"))
+        }
     }
 }
 
@@ -104,9 +77,12 @@ impl Assembler {
             && let Some(header) = self.frame.first_chunk::<HEADER_LEN>()
         {
             let declared = declared_len(header);
-            let allowed = (self.check)(header).map_err(FrameFault::Refused)?;
+            let refused =
+                |why| FrameFault::new(format!("a frame was refused: {why}"), "bring both ends to the same release");
+            let allowed = (self.check)(header).map_err(refused)?;
             if declared > allowed {
-                return Err(FrameFault::Oversized { declared, allowed });
+                let says = format!("a frame announces {declared} body bytes where {allowed} are allowed");
+                return Err(FrameFault::new(says, "check that the other end is a Veilsum party of the same release"));
             }
             self.body = Some(declared);
             self.frame.reserve_exact(declared.min(RESERVE_LIMIT));
@@ -123,11 +99,13 @@ impl Assembler {
     /// # Errors
     /// A [`FrameFault`] where it may not.
     pub fn end(&self) -> Result<(), FrameFault> {
-        match (self.frame.len(), self.body) {
-            (0, None) => Ok(()),
-            (got, None) => Err(FrameFault::TruncatedHeader(got)),
-            (got, Some(declared)) => Err(FrameFault::TruncatedBody { got: got.saturating_sub(HEADER_LEN), declared }),
-        }
+        let (got, of, what) = match (self.frame.len(), self.body) {
+            (0, None) => return Ok(()),
+            (got, None) => (got, HEADER_LEN, "header"),
+            (got, Some(declared)) => (got.saturating_sub(HEADER_LEN), declared, "body"),
+        };
+        let next = "dial again; where it happens twice, ask the other end's operator whether its program stopped";
+        Err(FrameFault::new(format!("a frame was cut off: {got} of {of} {what} bytes came"), next))
     }
 
     fn total(&self) -> usize {
@@ -191,7 +169,7 @@ mod tests {
             sent += 1200;
             assert!(assembler.reserved() <= (2 * sent).max(RESERVE_LIMIT + HEADER_LEN));
         }
-        assert_eq!(assembler.end(), Err(FrameFault::TruncatedBody { got: 240_000, declared: 0xffff_ffff }));
+        assert!(assembler.end().unwrap_err().to_string().contains("240000 of 4294967295 body bytes"));
     }
 
     #[test]
@@ -212,7 +190,7 @@ mod tests {
     fn only_a_frame_is_sent() {
         assert_eq!(check_outgoing(&frame(b"abc")), Ok(()));
         for bad in [frame(b"abc")[..10].to_vec(), [frame(b"abc"), vec![0]].concat(), vec![0; 7], Vec::new()] {
-            assert_eq!(check_outgoing(&bad), Err(FrameFault::Malformed(bad.len())));
+            assert!(check_outgoing(&bad).unwrap_err().to_string().contains(&format!("a frame of {} bytes", bad.len())));
         }
     }
 }

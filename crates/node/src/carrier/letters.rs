@@ -18,16 +18,18 @@ use std::{
 };
 
 use rand_core::Rng;
+use serde::{Deserialize, Serialize};
 use tokio::{
     io::{AsyncRead, AsyncWrite, ReadBuf},
     time::timeout,
 };
 use tokio_rustls::TlsAcceptor;
+use veilsum_proto::codec;
 
 use super::{
     Call, Carrier, CarrierError, Credentials, MAX_OPENING_PER_KEY, Opening, PeerKey, Result,
     link::{Link, Pending},
-    listener::{Door, Guest, Port, Refused},
+    listener::{Door, Guest},
     pinned,
     places::Places,
     stream::{self, Signs, identity},
@@ -139,8 +141,8 @@ impl Letters {
         if letter.len() > MAX_LETTER {
             return Err(wrong("a letter is longer than any"));
         }
-        let parts = parts(letter).ok_or_else(|| wrong("these bytes are no letter"))?;
-        let (to, from, connection, number, flags, body) = parts;
+        let (head, body) = parts(letter).ok_or_else(|| wrong("these bytes are no letter"))?;
+        let Head { to, from, connection, number, flags, .. } = head;
         if to != self.own {
             return Err(wrong("this letter is for another party"));
         }
@@ -190,12 +192,12 @@ impl Letters {
                 return !(end.done && end.said && end.over);
             }
             let flags = (if *theirs { 0 } else { DIALLED }) | (if end.done { LAST } else { 0 });
-            let number = end.sent.to_le_bytes();
-            let mut bytes = [MARK.as_slice(), peer, &self.own, connection, &number, &[flags]].concat();
+            let (to, from, connection, number) = (*peer, self.own, *connection, end.sent);
+            let mut bytes = codec::encode(&Head { mark: *MARK, to, from, connection, number, flags });
             bytes.append(&mut end.outbox);
             end.sent += 1;
             end.said = end.done;
-            letters.push(Letter { to: *peer, bytes });
+            letters.push(Letter { to, bytes });
             !(end.said && end.over)
         };
         ends.retain(|name, end| {
@@ -212,29 +214,34 @@ impl Letters {
     }
 }
 
-/// To whom, from whom, on which connection, the how manieth, flags, what it holds.
-type Parts<'a> = (PeerKey, PeerKey, [u8; 16], u64, u8, &'a [u8]);
+/// What stands before what a letter holds.
+#[derive(Serialize, Deserialize)]
+struct Head {
+    mark: [u8; 4],
+    to: PeerKey,
+    from: PeerKey,
+    connection: [u8; 16],
+    /// The how manieth of its connection and direction.
+    number: u64,
+    flags: u8,
+}
 
-fn parts(letter: &[u8]) -> Option<Parts<'_>> {
-    let (header, body) = letter.split_at_checked(HEADER)?;
-    let at = |from: usize, to: usize| header.get(from..to);
-    let flags = *header.last()?;
-    let known = at(0, 4)? == MARK && flags & !(DIALLED | LAST) == 0;
-    known.then_some(())?;
-    let (to, from) = (at(4, 36)?.try_into().ok()?, at(36, 68)?.try_into().ok()?);
-    let (connection, number) = (at(68, 84)?.try_into().ok()?, at(84, 92)?.try_into().ok()?);
-    Some((to, from, connection, u64::from_le_bytes(number), flags, body))
+/// Both parts of a letter; nothing where these bytes are none.
+fn parts(letter: &[u8]) -> Option<(Head, &[u8])> {
+    let (head, body) = letter.split_at_checked(HEADER)?;
+    let head: Head = codec::decode("letter", head, HEADER).ok()?;
+    (head.mark == *MARK && head.flags & !(DIALLED | LAST) == 0).then_some((head, body))
 }
 
 /// To whom a letter is addressed, and whose it says that it is; nothing where these bytes are no letter. It proves nothing.
 pub fn addressed(letter: &[u8]) -> Option<(PeerKey, PeerKey)> {
-    parts(letter).map(|(to, from, ..)| (to, from))
+    parts(letter).map(|(head, _)| (head.to, head.from))
 }
 
-async fn accept(wire: Wire, tls: TlsAcceptor, from: PeerKey) -> Result<Guest, Refused> {
-    let stream = tls.accept(wire).await.map_err(|_| Refused::Failed)?;
-    let peer = identity(stream.get_ref().1).filter(|peer| *peer == from).ok_or(Refused::Failed)?;
-    Ok(stream::guest(stream, peer, None, Signs::NONE))
+async fn accept(wire: Wire, tls: TlsAcceptor, from: PeerKey) -> Option<Guest> {
+    let stream = tls.accept(wire).await.ok()?;
+    let peer = identity(stream.get_ref().1).filter(|peer| *peer == from)?;
+    Some(stream::guest(stream, peer, Signs::NONE))
 }
 
 impl Carrier for Letters {
@@ -242,7 +249,7 @@ impl Carrier for Letters {
         Box::pin(async move {
             let tls = TlsAcceptor::from(Arc::new(pinned::server_config(credentials, door.clone())?));
             held(&self.state).door = Some((door, tls));
-            Ok((at, Box::new(Open(self.state.clone())) as Box<dyn Port>))
+            Ok((at, Box::new(Open(self.state.clone())) as _))
         })
     }
 
@@ -264,12 +271,6 @@ impl Carrier for Letters {
 
 /// A party that takes letters.
 struct Open(Arc<Mutex<State>>);
-
-impl Port for Open {
-    fn close<'a>(&'a self, _reason: &'a str) -> Pending<'a, ()> {
-        Box::pin(async {})
-    }
-}
 
 impl Drop for Open {
     fn drop(&mut self) {

@@ -197,7 +197,7 @@ impl LinkSender {
     pub async fn send(&mut self, frame: &Egress) -> Result<()> {
         check_outgoing(frame.bytes())?;
         if self.broken {
-            return Err(FrameFault::Broken.into());
+            return Err(FrameFault::broken().into());
         }
         self.broken = true;
         self.bytes.write(frame.bytes()).await?;
@@ -220,7 +220,7 @@ impl LinkSender {
     /// then answers `None`.
     pub async fn finish(&mut self, limit: Duration) -> Result<()> {
         if self.broken {
-            return Err(FrameFault::Broken.into());
+            return Err(FrameFault::broken().into());
         }
         timeout(limit, self.bytes.finish())
             .await
@@ -250,21 +250,16 @@ impl LinkReceiver {
     /// what has arrived of a frame is kept for the next call.
     pub async fn recv(&mut self) -> Result<Option<Vec<u8>>> {
         if self.broken {
-            return Err(FrameFault::Broken.into());
+            return Err(FrameFault::broken().into());
         }
         loop {
             let most = self.frames.wants().min(READ_SIZE);
             let pushed = match self.bytes.read(&mut self.buffer[..most]).await {
                 Ok(Some(got)) => self.frames.push(&self.buffer[..got]),
-                Ok(None) => match self.frames.end() {
-                    Ok(()) => return Ok(None),
-                    Err(fault) => Err(fault),
-                },
+                Ok(None) if self.frames.end().is_ok() => return Ok(None),
+                Err(ReadError::LetGo(error)) if self.frames.end().is_ok() => return Err(error),
                 Err(ReadError::Over(error)) => return Err(error),
-                Err(ReadError::LetGo(error)) => match self.frames.end() {
-                    Ok(()) => return Err(error),
-                    Err(fault) => Err(fault),
-                },
+                Ok(None) | Err(ReadError::LetGo(_)) => self.frames.end().map(|()| None),
             };
             match pushed {
                 Ok(Some(frame)) => return Ok(Some(frame)),

@@ -41,7 +41,8 @@ pub use frame::Assembler;
 pub use frame::FrameFault;
 pub use letters::{Letter, Letters};
 pub use link::{Link, LinkHandle, LinkReceiver, LinkSender, Pending};
-pub use listener::{Door, Listener, Opened, Port, Refusals};
+pub(crate) use listener::Times;
+pub use listener::{Door, Listener, Opened};
 pub use network::{Network, choose, listen};
 pub use pinned::Credentials;
 pub(crate) use places::{Place, Places as PlacesOf};
@@ -302,7 +303,7 @@ impl CarrierError {
             Self::Busy(_) => "try again in a moment",
             Self::OtherProtocol => "bring both ends to the same release",
             Self::Handshake(_) => "check that the other end is a Veilsum party of the same release",
-            Self::Frame(fault) => fault.advice(),
+            Self::Frame(fault) => fault.advice,
             Self::Closed(_) => "dial again once the cause is dealt with",
             Self::TimedOut(_) => "check that the other end still runs and the network to it, then dial again",
             Self::Setup(_) => "this is a fault in Veilsum, please report it",

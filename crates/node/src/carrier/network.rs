@@ -6,12 +6,10 @@ use std::{
     time::Duration,
 };
 
-use tokio::time::timeout;
-
 use super::{
     Allowed, Call, Carrier, CarrierError, Credentials, HeaderCheck, Opening, Result, Transport,
     link::{Link, Pending},
-    listener::{Door, Listener, Opened, Port},
+    listener::{Door, Listener, Opened},
     proxy::Proxy,
     quic, race,
     tcp::{self, Path},
@@ -45,7 +43,7 @@ pub async fn listen(
 ) -> Result<Listener> {
     let (door, links) = Door::new(allowed, check);
     let port = carrier.open(at, credentials, door.clone()).await?;
-    Ok(Listener::new(port, door, links))
+    Ok(Listener { port, links })
 }
 
 /// Links over this machine's network.
@@ -68,19 +66,18 @@ impl Network {
         self.transport != Transport::Quic
     }
 
-    async fn open_at(&self, at: SocketAddr, credentials: &Credentials, door: &Arc<Door>) -> Result<Opened> {
-        let (mut at, mut ports): (_, Vec<Box<dyn Port>>) = (at, Vec::new());
+    async fn open_at(&self, mut at: SocketAddr, credentials: &Credentials, door: &Arc<Door>) -> Result<Opened> {
+        // The ports of one listener have the same number.
+        let (mut udp, mut tcp) = (None, None);
         if self.quic() {
             let (same, port) = quic::open(at, credentials, door.clone())?;
-            at = same;
-            ports.push(port);
+            (at, udp) = (same, Some(port));
         }
         if self.tcp() {
             let (same, port) = tcp::open(at, credentials, door.clone()).await?;
-            at = same;
-            ports.push(port);
+            (at, tcp) = (same, Some(port));
         }
-        Ok((at, Box::new(Ports(ports))))
+        Ok((at, Box::new((udp, tcp))))
     }
 }
 
@@ -111,19 +108,13 @@ impl Carrier for Network {
     fn dial<'a>(&'a self, call: Call<'a>) -> Pending<'a, Result<Link>> {
         let Call { to, limit, .. } = call;
         Box::pin(async move {
-            let unresolved = |reason: String| CarrierError::Unresolved { addr: to.clone(), reason };
             let through = self.proxy.as_ref().filter(|proxy| proxy.serves(to));
             // A proxy looks the name up itself: it is not asked for here where nothing else needs it, and not long where QUIC does.
             let patience = if through.is_none() { limit } else { limit.min(LOOKUP_BESIDE_PROXY) };
-            let looked_up = async {
-                let needed = self.quic() || through.is_none();
-                if needed { to.resolve().await } else { Ok(Vec::new()) }
-            };
-            let (found, none) = match timeout(patience, looked_up).await {
-                Ok(Ok(found)) => (found, unresolved("the name has no address".into())),
-                Ok(Err(error)) => (Vec::new(), unresolved(error.to_string())),
-                Err(_) => (Vec::new(), unresolved("the name server does not answer".into())),
-            };
+            let needed = self.quic() || through.is_none();
+            let looked_up = if needed { to.resolve(patience).await } else { Ok(Vec::new()) };
+            let none = looked_up.as_ref().err().cloned().unwrap_or(CarrierError::TimedOut("there was no way to try"));
+            let found = looked_up.unwrap_or_default();
             let mut attempts = Vec::new();
             for at in found.iter().filter(|_| self.quic()) {
                 attempts.push(quic::attempt(*at, &call)?);
@@ -136,20 +127,6 @@ impl Carrier for Network {
                 attempts.push(tcp::attempt(path, &call)?);
             }
             race::first(attempts, none).await
-        })
-    }
-}
-
-/// The ports of one listener, of the same number.
-struct Ports(Vec<Box<dyn Port>>);
-
-impl Port for Ports {
-    fn close<'a>(&'a self, reason: &'a str) -> Pending<'a, ()> {
-        Box::pin(async move {
-            // Each takes its own grace; there are two at most.
-            for port in &self.0 {
-                port.close(reason).await;
-            }
         })
     }
 }

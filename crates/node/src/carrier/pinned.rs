@@ -188,7 +188,9 @@ impl Pinned {
     }
 
     fn accept(&self, end_entity: &CertificateDer<'_>, intermediates: &[CertificateDer<'_>]) -> Result<(), TlsError> {
-        let key = alone(end_entity, intermediates);
+        // It sent nothing beside its key.
+        let alone = intermediates.is_empty().then(|| peer_key(end_entity));
+        let key = alone.unwrap_or(Err(TlsError::InvalidCertificate(CertificateError::BadEncoding)));
         if key.as_ref().is_ok_and(|key| (self.allowed)(key)) {
             return Ok(());
         }
@@ -233,15 +235,6 @@ impl ClientCertVerifier for Pinned {
 impl fmt::Debug for Pinned {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("Pinned")
-    }
-}
-
-/// The peer's key, where it sent nothing beside it.
-fn alone(end_entity: &CertificateDer<'_>, intermediates: &[CertificateDer<'_>]) -> Result<PeerKey, TlsError> {
-    if intermediates.is_empty() {
-        peer_key(end_entity)
-    } else {
-        Err(TlsError::InvalidCertificate(CertificateError::BadEncoding))
     }
 }
 

@@ -48,7 +48,7 @@ enum Direct {
     /// A name, and all names that end with a dot and it.
     Name(String),
     /// The first bits of a number.
-    Net(IpAddr, u8),
+    Net(IpAddr, u32),
 }
 
 impl Proxy {
@@ -200,18 +200,15 @@ impl Direct {
             }
             Direct::Net(net, bits) => match (net, host.parse()) {
                 (IpAddr::V4(net), Ok(IpAddr::V4(host))) => {
-                    same_front(u128::from(net.to_bits()) << 96, u128::from(host.to_bits()) << 96, (*bits).min(32))
+                    (net.to_bits() ^ host.to_bits()).leading_zeros() >= (*bits).min(32)
                 }
-                (IpAddr::V6(net), Ok(IpAddr::V6(host))) => same_front(net.to_bits(), host.to_bits(), *bits),
+                (IpAddr::V6(net), Ok(IpAddr::V6(host))) => {
+                    (net.to_bits() ^ host.to_bits()).leading_zeros() >= (*bits).min(128)
+                }
                 _ => false,
             },
         }
     }
-}
-
-fn same_front(a: u128, b: u128, bits: u8) -> bool {
-    let bits = u32::from(bits.min(128));
-    bits == 0 || (a ^ b) >> (128 - bits) == 0
 }
 
 /// `%41` is A (RFC 3986, section 2.1); what is no such thing stays.

@@ -29,7 +29,7 @@ use super::{
     ANSWER_LIMIT, CLOSE_GRACE, Call, CarrierError, Credentials, IDLE_TIMEOUT, KEEP_ALIVE, MAX_HANDSHAKES, MAX_WAITING,
     OPENING_TIMEOUT, PeerKey, Result, WAITING_BUFFER, WINDOW,
     link::{Closing, Connection, Incoming, Link, Outgoing, Pending, ReadError, hears, shorten},
-    listener::{Door, Guest, Opened, Port, Refused},
+    listener::{Door, Guest, Opened},
     pinned,
     race::Attempt,
 };
@@ -42,7 +42,6 @@ const NUMBER_LEN: usize = 8;
 
 /// TLS alerts that we tell apart, as QUIC carries them: 0x100 and the alert's number (RFC 9001, section 4.8).
 const ALERTS: std::ops::Range<u64> = 0x100..0x200;
-const ALERT_ACCESS_DENIED: u64 = 0x100 + 49;
 const ALERT_NO_APPLICATION_PROTOCOL: u64 = 0x100 + 120;
 
 // ---- Listening ------------------------------------------------------------------------------------------------------
@@ -120,16 +119,6 @@ impl<F: Fn(&[u8]) -> Vec<u8> + Send + Sync> HmacKey for Reset<F> {
     }
 }
 
-impl Port for UdpPort {
-    fn close<'a>(&'a self, reason: &'a str) -> Pending<'a, ()> {
-        Box::pin(async move {
-            self.endpoint.close(number(Closing::Done), shorten(reason).as_bytes());
-            // Who doesn't acknowledge in time finds out by the idle timeout.
-            let _ = timeout(CLOSE_GRACE, self.endpoint.wait_idle()).await;
-        })
-    }
-}
-
 impl Drop for UdpPort {
     fn drop(&mut self) {
         self.welcome.abort();
@@ -162,14 +151,10 @@ async fn welcome(endpoint: Endpoint, door: Arc<Door>) {
     }
 }
 
-async fn handshake(incoming: quinn::Incoming) -> Result<Guest, Refused> {
-    let shaken = async { incoming.accept()?.await };
-    let connection = shaken.await.map_err(|error| match error {
-        ConnectionError::TransportError(e) if u64::from(e.code) == ALERT_ACCESS_DENIED => Refused::UnknownKey,
-        _ => Refused::Failed,
-    })?;
+async fn handshake(incoming: quinn::Incoming) -> Option<Guest> {
+    let connection = incoming.accept().ok()?.await.ok()?;
     // The verifier asks for a key and checks it, so that there is none is a bug, and refused like any failed handshake.
-    let peer = identity(&connection).ok_or(Refused::Failed)?;
+    let peer = identity(&connection)?;
     let way = Arc::new(Way { connection, dialled: None, heard: AtomicBool::new(true), asked: AtomicU32::new(0) });
     let stream = way.clone();
     let opening = async move {
@@ -178,7 +163,7 @@ async fn handshake(incoming: quinn::Incoming) -> Result<Guest, Refused> {
         stream.connection.set_max_concurrent_bi_streams(VarInt::from_u32(0));
         Some(halves(&stream, send, receive))
     };
-    Ok(Guest { peer, connection: way, opening: Box::pin(opening) })
+    Some(Guest { peer, connection: way, opening: Box::pin(opening) })
 }
 
 fn identity(connection: &quinn::Connection) -> Option<PeerKey> {

@@ -2,7 +2,10 @@
 
 use std::time::Duration;
 
-use tokio::task::JoinSet;
+use tokio::{
+    task::JoinSet,
+    time::{Instant, sleep_until},
+};
 
 use super::{
     CarrierError, Result,
@@ -23,33 +26,23 @@ pub(super) type Attempt = Pending<'static, Result<Link>>;
 /// The failure that says most, where all have failed; `none` where there is nothing to try.
 pub(super) async fn first(attempts: Vec<Attempt>, none: CarrierError) -> Result<Link> {
     let mut waiting = attempts.into_iter();
-    let mut running = JoinSet::new();
-    let mut worst = none;
+    let (mut running, mut worst, mut next) = (JoinSet::new(), none, Instant::now());
     loop {
-        if let Some(next) = waiting.next() {
-            running.spawn(next);
-        } else if running.is_empty() {
-            return Err(worst);
-        }
-        loop {
-            let ended = tokio::select! {
-                ended = running.join_next() => ended,
-                () = tokio::time::sleep(LEAD), if waiting.len() > 0 => break,
-            };
-            match ended {
-                Some(Ok(Ok(link))) => return Ok(link),
-                Some(Ok(Err(failure))) => {
-                    if says(&failure) >= says(&worst) {
-                        worst = failure;
-                    }
+        tokio::select! {
+            Some(ended) = running.join_next() => {
+                next = Instant::now();
+                match ended {
+                    Ok(Ok(link)) => return Ok(link),
+                    Ok(Err(failure)) if says(&failure) >= says(&worst) => worst = failure,
+                    // Attempts do not panic; one that did has failed.
+                    Ok(Err(_)) | Err(_) => {}
                 }
-                // Attempts do not panic; one that did has failed.
-                Some(Err(_)) => {}
-                None => break,
             }
-            if waiting.len() > 0 || running.is_empty() {
-                break;
+            () = sleep_until(next), if waiting.len() > 0 => {
+                waiting.next().into_iter().for_each(|attempt| drop(running.spawn(attempt)));
+                next = Instant::now() + LEAD;
             }
+            else => return Err(worst),
         }
     }
 }

@@ -1,11 +1,10 @@
 //! One connection over a stream of bytes that TLS protects: both directions and its end, in [records](super::record).
 
 use std::{
-    collections::VecDeque,
-    io::{self, Read},
+    io,
     sync::{
-        Arc, Mutex, MutexGuard,
-        atomic::{AtomicI64, AtomicU64, Ordering},
+        Arc,
+        atomic::{AtomicBool, AtomicI64, AtomicU64, Ordering},
     },
     time::Duration,
 };
@@ -13,7 +12,7 @@ use std::{
 use rustls::{AlertDescription, ClientConfig, CommonState, Error as TlsError};
 use rustls_pki_types::ServerName;
 use tokio::{
-    io::{AsyncRead, AsyncWrite, AsyncWriteExt, split},
+    io::{AsyncBufReadExt, AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt, BufReader, DuplexStream, duplex, split},
     sync::{Semaphore, mpsc, watch},
     time::{sleep, timeout},
 };
@@ -26,7 +25,6 @@ use super::{
     pinned::{self, Pinned, UNUSED_NAME},
     record::{self, Record},
 };
-use crate::store::held;
 
 /// Pieces of a frame that wait to be written. The window limits what is under way; this limits how much of it is copied ahead.
 const QUEUE: usize = 4;
@@ -48,9 +46,6 @@ impl Signs {
     /// None, where somebody carries letters who may take his time: for longer than a run lasts.
     pub(super) const NONE: Signs = Signs { every: TEN_YEARS, within: TEN_YEARS };
 }
-
-/// Why everything that came through a port is to end, once it is.
-pub(super) type Shutting = watch::Receiver<Option<String>>;
 
 /// This end closed it.
 fn here() -> ReadError {
@@ -100,16 +95,16 @@ where
         // The verifier has refused another key; were it not so, this is no link to use.
         Ok(_) | Err(_) => return Err(wrong),
     };
-    let (way, out, into) = begin(TlsStream::from(stream), Some(over), None, signs);
+    let (way, out, into) = begin(TlsStream::from(stream), Some(over), signs);
     Ok(Link::new(way, peer, (Box::new(out), Box::new(into)), check))
 }
 
 /// A peer that dialled, after its handshake.
-pub(super) fn guest<S>(stream: server::TlsStream<S>, peer: PeerKey, shutting: Option<Shutting>, signs: Signs) -> Guest
+pub(super) fn guest<S>(stream: server::TlsStream<S>, peer: PeerKey, signs: Signs) -> Guest
 where
     S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
 {
-    let (connection, out, mut into) = begin(TlsStream::from(stream), None, shutting, signs);
+    let (connection, out, mut into) = begin(TlsStream::from(stream), None, signs);
     let opening = async move {
         into.piece().await?;
         Some((Box::new(out) as Box<dyn Outgoing>, Box::new(into) as Box<dyn Incoming>))
@@ -117,7 +112,7 @@ where
     Guest { peer, connection, opening: Box::pin(opening) }
 }
 
-pub(super) fn tls_error(error: &io::Error) -> Option<&TlsError> {
+fn tls_error(error: &io::Error) -> Option<&TlsError> {
     error.get_ref()?.downcast_ref()
 }
 
@@ -132,6 +127,8 @@ struct Shared {
     credit: Semaphore,
     /// Bytes that the peer may send.
     owed: AtomicI64,
+    /// Whether the peer has said that no more bytes follow.
+    finished: AtomicBool,
     /// Whether the peer has acknowledged our end.
     end_seen: watch::Sender<bool>,
 }
@@ -215,7 +212,7 @@ fn close(shared: &Shared, orders: &mpsc::UnboundedSender<Order>, why: Closing, r
 }
 
 /// Both directions of a fresh connection, and the task that moves its bytes.
-fn begin<S>(stream: S, dialled: Option<&'static str>, shutting: Option<Shutting>, signs: Signs) -> (Arc<Way>, Out, In)
+fn begin<S>(stream: S, dialled: Option<&'static str>, signs: Signs) -> (Arc<Way>, Out, In)
 where
     S: AsyncRead + AsyncWrite + Send + 'static,
 {
@@ -225,27 +222,20 @@ where
         heard: AtomicU64::new(0),
         credit: Semaphore::new(WINDOW as usize),
         owed: AtomicI64::new(WINDOW.into()),
+        finished: AtomicBool::new(false),
         end_seen: watch::Sender::new(false),
     });
     let (orders, ordered) = mpsc::unbounded_channel();
     let (pieces, queue) = mpsc::channel(QUEUE);
-    let (inbox, arrived) = watch::channel(false);
-    let bytes = Arc::new(Mutex::new(VecDeque::new()));
-    let inbox = Inbox { bytes: bytes.clone(), ended: inbox };
+    // No more than the window, however small its pieces were.
+    let (inbox, bytes) = duplex(WINDOW as usize);
     let (running, task) = watch::channel(());
     let (from, to) = split(stream);
     let (its, weak) = (shared.clone(), orders.downgrade());
     tokio::spawn(async move {
         let _running = running;
-        let reading = reading(from, its.clone(), inbox, weak.clone(), signs);
+        let reading = reading(from, its.clone(), inbox, weak, signs);
         let writing = writing(to, its.clone(), queue, ordered, signs);
-        let shut = async {
-            let reason = shut(shutting).await;
-            if let Some(orders) = weak.upgrade() {
-                close(&its, &orders, Closing::Done, &reason);
-            }
-            std::future::pending::<()>().await;
-        };
         // Once it is over, what is still on its way has a moment.
         let late = async {
             its.over().await;
@@ -254,39 +244,20 @@ where
         tokio::select! {
             _ = async { tokio::join!(reading, writing) } => {}
             () = late => {}
-            () = shut => {}
         }
         its.end(let_go());
     });
     let way = Arc::new(Way { shared, orders, task });
     let out = Out { way: way.clone(), pieces: Some(pieces) };
-    let into = In { way: way.clone(), bytes, arrived, eaten: 0 };
+    let into = In { way: way.clone(), bytes: BufReader::new(bytes), eaten: 0 };
     (way, out, into)
-}
-
-/// The reason why the port was shut; for ever, where it is not or there is none.
-async fn shut(shutting: Option<Shutting>) -> String {
-    if let Some(mut shutting) = shutting
-        && let Ok(reason) = shutting.wait_for(Option::is_some).await
-        && let Some(reason) = reason.clone()
-    {
-        return reason;
-    }
-    std::future::pending().await
-}
-
-/// What has come for the half that reads: no more than the window, however small its pieces were.
-struct Inbox {
-    bytes: Arc<Mutex<VecDeque<u8>>>,
-    /// Whether no more bytes follow.
-    ended: watch::Sender<bool>,
 }
 
 /// Takes records until the connection is over, and then what comes of it until the peer has shut it too.
 async fn reading(
     mut from: impl AsyncRead + Unpin,
     shared: Arc<Shared>,
-    inbox: Inbox,
+    mut inbox: DuplexStream,
     orders: mpsc::WeakUnboundedSender<Order>,
     signs: Signs,
 ) {
@@ -317,11 +288,11 @@ async fn reading(
                 if shared.owed.fetch_sub(length, Ordering::AcqRel) < length {
                     return broken("more was sent than there was leave for");
                 }
-                if *inbox.ended.borrow() {
+                if shared.finished.load(Ordering::Acquire) {
                     return broken("bytes came after the end");
                 }
-                held(&inbox.bytes).extend(bytes);
-                inbox.ended.send_modify(|_| {});
+                // There is room for all that the peer has leave to send. Where nobody reads any more they are lost.
+                let _ = inbox.write_all(&bytes).await;
             }
             Record::Alive => {}
             Record::Window(more) => {
@@ -332,9 +303,10 @@ async fn reading(
                 shared.credit.add_permits(more as usize);
             }
             Record::End => {
-                if inbox.ended.send_replace(true) {
+                if shared.finished.swap(true, Ordering::AcqRel) {
                     return broken("an end came after the end");
                 }
+                let _ = inbox.shutdown().await;
                 order(Order::Write(record::bytes(record::END_SEEN, &[])));
             }
             Record::EndSeen => {
@@ -361,18 +333,10 @@ async fn writing(
     loop {
         let bytes = tokio::select! {
             biased;
-            order = orders.recv() => match order {
-                Some(Order::Write(bytes)) => bytes,
-                Some(Order::Close(bytes)) => {
+            Some(order) = orders.recv() => match order {
+                Order::Write(bytes) => bytes,
+                Order::Close(bytes) => {
                     let _ = to.write_all(&bytes).await;
-                    break;
-                }
-                // Nobody holds the connection any more.
-                None => {
-                    while let Ok(piece) = pieces.try_recv() {
-                        let _ = to.write_all(&piece).await;
-                    }
-                    shared.end(here());
                     break;
                 }
             },
@@ -436,30 +400,16 @@ impl Outgoing for Out {
 
 struct In {
     way: Arc<Way>,
-    bytes: Arc<Mutex<VecDeque<u8>>>,
-    /// Changes where bytes have come; true where no more follow.
-    arrived: watch::Receiver<bool>,
+    bytes: BufReader<DuplexStream>,
     /// Bytes that were read and the peer has no new leave for.
     eaten: u32,
 }
 
 impl In {
-    fn bytes(&self) -> MutexGuard<'_, VecDeque<u8>> {
-        held(&self.bytes)
-    }
-
-    /// Waits until there is something to read; nothing where the connection ends before.
+    /// Waits until there is something to read, or nothing follows; nothing where the connection ends before.
     async fn piece(&mut self) -> Option<()> {
-        loop {
-            let ended = *self.arrived.borrow_and_update();
-            if ended || !self.bytes().is_empty() {
-                return Some(());
-            }
-            if self.arrived.changed().await.is_err() {
-                // The other half of the task is over; its last bytes count.
-                return (*self.arrived.borrow() || !self.bytes().is_empty()).then_some(());
-            }
-        }
+        let come = self.bytes.fill_buf().await.is_ok_and(|bytes| !bytes.is_empty());
+        (come || self.way.shared.finished.load(Ordering::Acquire)).then_some(())
     }
 }
 
@@ -469,8 +419,7 @@ impl Incoming for In {
             if self.piece().await.is_none() {
                 return Err(self.way.shared.over().await);
             }
-            // Reading from a deque takes its front, at least a byte, and cannot fail.
-            let got = self.bytes().read(into).unwrap_or_default();
+            let got = self.bytes.read(into).await.unwrap_or_default();
             if got == 0 {
                 return Ok(None);
             }

@@ -7,12 +7,11 @@ use std::{
     time::{Duration, Instant},
 };
 
-use rustls::{CertificateError, Error as TlsError};
 use tokio::{
     io::{AsyncReadExt, AsyncWriteExt},
     net::{TcpListener, TcpStream},
-    sync::{Semaphore, watch},
-    task::{JoinHandle, JoinSet},
+    sync::Semaphore,
+    task::JoinSet,
     time::{sleep, timeout},
 };
 use tokio_rustls::TlsAcceptor;
@@ -20,13 +19,12 @@ use tokio_rustls::TlsAcceptor;
 use super::{
     CLOSE_GRACE, Call, CarrierError, Credentials, FIRST_BYTE_LIMIT, MAX_HANDSHAKES, MAX_HANDSHAKES_PER_ADDRESS,
     OPENING_TIMEOUT, Result,
-    link::{Pending, shorten},
-    listener::{Door, Guest, Opened, Port, Refused},
+    listener::{Door, Guest, Opened},
     pinned,
     places::Places,
     proxy::Proxy,
     race::Attempt,
-    stream::{self, Shutting, Signs, identity, tls_error},
+    stream::{self, Signs, identity},
 };
 
 /// After an error of the port, such as too many open files, connections that wait are taken up a little later.
@@ -34,40 +32,19 @@ const PAUSE: Duration = Duration::from_millis(100);
 
 // ---- Listening ------------------------------------------------------------------------------------------------------
 
-struct TcpPort {
-    welcome: JoinHandle<()>,
-    shut: watch::Sender<Option<String>>,
-}
-
 pub(super) async fn open(addr: SocketAddr, credentials: &Credentials, door: Arc<Door>) -> Result<Opened> {
     let tls = TlsAcceptor::from(Arc::new(pinned::server_config(credentials, door.clone())?));
     let bind = CarrierError::bind("TCP", addr);
     let listener = TcpListener::bind(addr).await.map_err(&bind)?;
     let address = listener.local_addr().map_err(&bind)?;
-    let (shut, shutting) = watch::channel(None);
-    let welcome = tokio::spawn(welcome(listener, tls, door, shutting));
-    Ok((address, Box::new(TcpPort { welcome, shut })))
-}
-
-impl Port for TcpPort {
-    fn close<'a>(&'a self, reason: &'a str) -> Pending<'a, ()> {
-        Box::pin(async move {
-            self.welcome.abort();
-            self.shut.send_replace(Some(shorten(reason)));
-            // Every connection holds the other end of this until its peer has been told.
-            let _ = timeout(CLOSE_GRACE, self.shut.closed()).await;
-        })
-    }
-}
-
-impl Drop for TcpPort {
-    fn drop(&mut self) {
-        self.welcome.abort();
-    }
+    // Ends its task when it is dropped.
+    let mut port = JoinSet::new();
+    port.spawn(welcome(listener, tls, door));
+    Ok((address, Box::new(port)))
 }
 
 /// Runs for as long as the listener, and brings each peer up to its first frame in a task of its own.
-async fn welcome(listener: TcpListener, tls: TlsAcceptor, door: Arc<Door>, shutting: Shutting) {
+async fn welcome(listener: TcpListener, tls: TlsAcceptor, door: Arc<Door>) {
     let mut guests = JoinSet::new();
     // All together and by address. QUIC has others: strangers on the one do not close the other.
     let (all, by_address) = (Arc::new(Semaphore::new(MAX_HANDSHAKES)), Places::new(MAX_HANDSHAKES_PER_ADDRESS));
@@ -86,29 +63,26 @@ async fn welcome(listener: TcpListener, tls: TlsAcceptor, door: Arc<Door>, shutt
             door.turned_away();
             continue;
         };
-        let (tls, door, shutting) = (tls.clone(), door.clone(), shutting.clone());
-        guests.spawn(async move { door.admit(place, OPENING_TIMEOUT, handshake(stream, tls, shutting)).await });
+        let (tls, door) = (tls.clone(), door.clone());
+        guests.spawn(async move { door.admit(place, OPENING_TIMEOUT, handshake(stream, tls)).await });
     }
 }
 
-async fn handshake(stream: TcpStream, tls: TlsAcceptor, shutting: Shutting) -> Result<Guest, Refused> {
+async fn handshake(stream: TcpStream, tls: TlsAcceptor) -> Option<Guest> {
     let _ = stream.set_nodelay(true);
-    if !matches!(timeout(FIRST_BYTE_LIMIT, stream.readable()).await, Ok(Ok(()))) {
-        return Err(Refused::Failed);
-    }
+    timeout(FIRST_BYTE_LIMIT, stream.readable()).await.ok()?.ok()?;
     let stream = match tls.accept(stream).into_fallible().await {
         Ok(stream) => stream,
-        Err((error, stream)) => {
+        Err((_, stream)) => {
             // What the peer has sent is read before the socket goes: unread, it would cost the peer our alert. The socket keeps its
             // place as long.
             let _ = timeout(CLOSE_GRACE, drain(stream)).await;
-            let unknown = TlsError::InvalidCertificate(CertificateError::ApplicationVerificationFailure);
-            return Err(if tls_error(&error) == Some(&unknown) { Refused::UnknownKey } else { Refused::Failed });
+            return None;
         }
     };
     // The verifier asks for a key and checks it, so that there is none is a bug, and refused like any failed handshake.
-    let peer = identity(stream.get_ref().1).ok_or(Refused::Failed)?;
-    Ok(stream::guest(stream, peer, Some(shutting), Signs::OF_LIFE))
+    let peer = identity(stream.get_ref().1)?;
+    Some(stream::guest(stream, peer, Signs::OF_LIFE))
 }
 
 async fn drain(mut stream: TcpStream) {

@@ -95,7 +95,6 @@ over_each!(
     a_port_in_use_is_reported,
     a_frame_that_lies_about_its_length_is_not_sent,
     one_key_cannot_open_connections_without_end,
-    a_port_that_is_shut_tells_its_links,
 );
 
 /// No test hangs: what takes a minute fails.
@@ -117,6 +116,19 @@ async fn linked(over: Transport, first: &[u8]) -> (Listener, Link, Link) {
     let (mut listener, addr) = server(over).await;
     let (dialled, accepted) = link(over, &mut listener, addr, 1, first).await;
     (listener, dialled, accepted)
+}
+
+/// What is wrong with the next frame.
+async fn fault(receiver: &mut LinkReceiver) -> String {
+    match receiver.recv().await {
+        Err(CarrierError::Frame(fault)) => fault.to_string(),
+        other => panic!("{other:?}"),
+    }
+}
+
+/// A connection was closed, for this reason.
+fn closed(why: CarrierError, reason: &str) {
+    assert!(matches!(&why, CarrierError::Closed(said) if said.contains(reason)), "{reason}: {why:?}");
 }
 
 async fn echo(link: Link) {
@@ -191,7 +203,6 @@ async fn both_ends_know_each_other_and_frames_go_both_ways(over: Transport) {
     assert_eq!(receiver.recv().await.expect("an orderly end"), None);
     assert_eq!(receiver.recv().await.expect("still the end"), None);
     server.await.expect("no panic");
-    assert_eq!(listener.refusals(), Refusals::default());
 }
 
 async fn another_server_key_is_refused_and_sees_no_link(over: Transport) {
@@ -216,8 +227,6 @@ async fn an_unknown_client_key_is_refused_in_words_and_the_next_is_served(over: 
     assert!(error.to_string().contains("not on its roster"));
     let (_dialled, accepted) = link(over, &mut listener, addr, 2, &frame(1, b"")).await;
     assert_eq!(accepted.peer(), party(2).public_key());
-    let refusals = listener.refusals();
-    assert_eq!((refusals.unknown_key, refusals.last_unknown), (1, Some(party(9).public_key())));
 }
 
 async fn a_key_that_leaves_the_roster_is_refused_next_time(over: Transport) {
@@ -243,7 +252,6 @@ async fn a_public_key_alone_proves_nothing(over: Transport) {
     assert!(outcome.await.is_err(), "a client without the secret key got in");
     let (_dialled, accepted) = link(over, &mut listener, addr, 2, &frame(1, b"")).await;
     assert_eq!(accepted.peer(), party(2).public_key(), "the impostor's link must not come first");
-    assert_eq!(listener.refusals().failed, 1);
 
     let false_server = Credentials::impostor(&[9; 32], party(0).public_key());
     let listener =
@@ -255,22 +263,14 @@ async fn a_public_key_alone_proves_nothing(over: Transport) {
 async fn a_frame_cut_off_is_named(over: Transport) {
     let (mut listener, addr) = server(over).await;
     let whole = frame(1, b"hello");
-    let cases = [
-        (5, FrameFault::TruncatedHeader(5)),
-        (8, FrameFault::TruncatedBody { got: 0, declared: 5 }),
-        (11, FrameFault::TruncatedBody { got: 3, declared: 5 }),
-    ];
-    for (cut, expected) in cases {
+    for (cut, expected) in [(5, "5 of 8 header"), (8, "0 of 5 body"), (11, "3 of 5 body")] {
         let (dialled, accepted) = link(over, &mut listener, addr, 1, &whole[..cut]).await;
         let (mut sender, _receiver) = dialled.split();
         // The peer dies in an orderly way: the stream ends where no frame does.
         let finishing = tokio::spawn(async move { sender.finish(LIMIT).await });
         let (_sender, mut receiver) = accepted.split();
-        match receiver.recv().await {
-            Err(CarrierError::Frame(fault)) => assert_eq!(fault, expected),
-            other => panic!("cut at {cut}: {other:?}"),
-        }
-        assert!(matches!(receiver.recv().await, Err(CarrierError::Frame(FrameFault::Broken))));
+        assert!(fault(&mut receiver).await.contains(expected), "cut at {cut}");
+        assert!(fault(&mut receiver).await.contains("in the middle of a broken frame"));
         let _ = finishing.await.expect("no panic");
     }
 }
@@ -279,7 +279,7 @@ async fn a_link_dropped_in_mid_frame_is_named_too(over: Transport) {
     let (_listener, dialled, accepted) = linked(over, &frame(1, b"hello")[..11]).await;
     let (_sender, mut receiver) = accepted.split();
     drop(dialled);
-    assert!(matches!(receiver.recv().await, Err(CarrierError::Frame(FrameFault::TruncatedBody { .. }))));
+    assert!(fault(&mut receiver).await.contains("3 of 5 body"));
 }
 
 async fn frames_against_the_rules_close_the_link_with_a_reason(over: Transport) {
@@ -287,22 +287,16 @@ async fn frames_against_the_rules_close_the_link_with_a_reason(over: Transport) 
     let long = [1, 0, 2, 0, 17, 0, 0, 0];
     let huge = [1, 0, 1, 0, 0xff, 0xff, 0xff, 0xff];
     let cases = [
-        (long, FrameFault::Oversized { declared: 17, allowed: 16 }),
-        (huge, FrameFault::Oversized { declared: 0xffff_ffff, allowed: 16 << 20 }),
-        ([1, 0, 77, 0, 0, 0, 0, 0], FrameFault::Refused("unknown kind".to_owned())),
-        ([2, 0, 1, 0, 0, 0, 0, 0], FrameFault::Refused("unknown version".to_owned())),
+        (long, "announces 17 body bytes where 16 are allowed"),
+        (huge, "announces 4294967295 body bytes where 16777216 are allowed"),
+        ([1, 0, 77, 0, 0, 0, 0, 0], "was refused: unknown kind"),
+        ([2, 0, 1, 0, 0, 0, 0, 0], "was refused: unknown version"),
     ];
     for (header, expected) in cases {
         let (dialled, accepted) = link(over, &mut listener, addr, 1, &header).await;
         let (_sender, mut receiver) = accepted.split();
-        match receiver.recv().await {
-            Err(CarrierError::Frame(fault)) => assert_eq!(fault, expected),
-            other => panic!("{expected:?}: {other:?}"),
-        }
-        match dialled.handle().closed().await {
-            CarrierError::Closed(reason) => assert!(reason.contains(&expected.to_string()[..20]), "{reason}"),
-            other => panic!("{other:?}"),
-        }
+        assert!(fault(&mut receiver).await.contains(expected), "{expected}");
+        closed(dialled.handle().closed().await, expected);
     }
 }
 
@@ -372,13 +366,9 @@ async fn a_closing_reason_reaches_the_peer_as_one_harmless_line(over: Transport)
     let words = format!("round over\n\x1b[31m{}", "!".repeat(900));
     accepted.close(Box::leak(words.into_boxed_str())).await;
     let (_sender, mut receiver) = dialled.split();
-    match receiver.recv().await {
-        Err(CarrierError::Closed(reason)) => {
-            assert!(reason.contains("round over  [31m!!!"), "{reason}");
-            assert!(reason.len() < REASON_LIMIT + 40);
-        }
-        other => panic!("{other:?}"),
-    }
+    let reason = receiver.recv().await.expect_err("the end");
+    assert!(reason.to_string().len() < REASON_LIMIT + 70);
+    closed(reason, "round over  [31m!!!");
 }
 
 async fn a_dead_port_is_reported_in_time(over: Transport) {
@@ -400,7 +390,7 @@ async fn a_frame_that_lies_about_its_length_is_not_sent(over: Transport) {
     let (_listener, dialled, _accepted) = linked(over, &frame(1, b"")).await;
     let (mut sender, _receiver) = dialled.split();
     let error = sender.send_bytes(&frame(1, b"hello")[..9]).await.expect_err("no frame");
-    assert!(matches!(error, CarrierError::Frame(FrameFault::Malformed(_))), "{error:?}");
+    assert!(matches!(&error, CarrierError::Frame(_)) && error.to_string().contains("refused to send"), "{error:?}");
     sender.send_bytes(&frame(1, b"hello")).await.expect("the link stands");
 }
 
@@ -415,21 +405,8 @@ async fn one_key_cannot_open_connections_without_end(over: Transport) {
             reason
         });
     }
-    match silent.join_next().await.expect("one is turned away").expect("no panic") {
-        CarrierError::Closed(reason) => assert!(reason.contains("too many connections"), "{reason}"),
-        other => panic!("{other:?}"),
-    }
+    closed(silent.join_next().await.expect("one is turned away").expect("no panic"), "too many connections");
     // Other keys don't notice.
     let (_dialled, accepted) = link(over, &mut listener, addr, 2, &frame(1, b"")).await;
     assert_eq!(accepted.peer(), party(2).public_key());
-    assert_eq!(listener.refusals().silent, 1);
-}
-
-async fn a_port_that_is_shut_tells_its_links(over: Transport) {
-    let (listener, dialled, _accepted) = linked(over, &frame(1, b"")).await;
-    listener.close("the run is over").await;
-    match dialled.handle().closed().await {
-        CarrierError::Closed(reason) => assert!(reason.contains("the run is over"), "{reason}"),
-        other => panic!("{other:?}"),
-    }
 }

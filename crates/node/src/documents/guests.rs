@@ -207,7 +207,7 @@ impl GuestList {
 
     fn write(&self, folder: &Path, existing: Existing) -> Result<(), Failure> {
         let comment = "# Whom the coordinator invited, and who came. Changed with `veilsum federation`.\n";
-        Ok(files::write_private(Self::within(folder), text_of(comment, FORMAT, self)?.as_bytes(), existing)?)
+        files::write_private(Self::within(folder), text_of(comment, FORMAT, self)?.as_bytes(), existing)
     }
 
     /// The guest of this name.

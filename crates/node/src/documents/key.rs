@@ -37,7 +37,7 @@ pub fn write_key(path: impl AsRef<Path>, name: &str, identity: &Identity, existi
         text.push(char::from_digit(u32::from(digit), 16).unwrap_or('0'));
     }
     text.push_str("\"\n");
-    Ok(files::write_private(path, text.as_bytes(), existing)?)
+    files::write_private(path, text.as_bytes(), existing)
 }
 
 /// Reads a secret key file that only its owner can read: the identity and its name.

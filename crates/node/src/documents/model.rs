@@ -50,5 +50,5 @@ pub fn rows_of(model: &Model, policy: Option<&Path>, unusable: Unusable) -> Resu
 /// # Errors
 /// A [`Failure`] where the file cannot be written.
 pub fn write_model(model: &Model, path: impl AsRef<Path>) -> Result<(), Failure> {
-    Ok(files::write_atomic(path, &model.to_bytes())?)
+    files::write_atomic(path, &model.to_bytes())
 }

@@ -167,7 +167,7 @@ impl Pinned {
         let file = File { policy: after.policy, joining: after.joining, roster: after.roster.map(part) };
         let comment =
             "# The roster that this party agreed to, and the digest of the policy under which it took part last.\n";
-        Ok(files::write_private(Self::beside(key), text_of(comment, FORMAT, &file)?.as_bytes(), Existing::Replace)?)
+        files::write_private(Self::beside(key), text_of(comment, FORMAT, &file)?.as_bytes(), Existing::Replace)
     }
 }
 

@@ -105,7 +105,7 @@ pub fn write_plan(path: impl AsRef<Path>, signed: &SignedTerms) -> Result<(), Fa
     let file = PlanFile::of(PlanSpec::from_bytes(&signed.terms.application)?, signed.clone());
     let comment = "# What is computed and under which terms, signed by the coordinator. `veilsum plan check` says what it\n\
                    # means; after a change by hand the coordinator signs it again with `veilsum plan check --sign`.\n";
-    Ok(files::write_atomic(path, commented(&text_of(comment, FORMAT, &file)?).as_bytes())?)
+    files::write_atomic(path, commented(&text_of(comment, FORMAT, &file)?).as_bytes())
 }
 
 /// Reads a plan and verifies its numbers and the coordinator's signature against the roster.

@@ -37,7 +37,7 @@ pub fn write_roster(path: impl AsRef<Path>, signed: &SignedRoster) -> Result<(),
     let file = RosterFile { name, signature, coordinator, intermediary, site };
     let comment = "# Who takes part, signed by the coordinator: a change by hand breaks the signature.\n\
                    # Compare the fingerprint that `veilsum verify roster.toml` prints with the other operators.\n";
-    Ok(files::write_atomic(path, text_of(comment, FORMAT, &file)?.as_bytes())?)
+    files::write_atomic(path, text_of(comment, FORMAT, &file)?.as_bytes())
 }
 
 /// Reads a roster and verifies its contents and the coordinator's signature.

@@ -7,8 +7,8 @@ use std::{
     collections::{BTreeMap, VecDeque},
     convert::Infallible,
     net::SocketAddr,
-    path::PathBuf,
-    sync::Arc,
+    path::Path,
+    sync::{Arc, atomic::Ordering},
     time::{Duration, Instant},
 };
 
@@ -27,9 +27,12 @@ use super::{
     notice::{Heard, Notice, What},
     progress::{Awaited, Progress},
     reception::{Entrance, Opened},
+    status,
 };
 use crate::{
+    agreed::Federation,
     app_messages,
+    cost::slots_of,
     error::Failure,
     random::system_rng,
     store::{HubJournal, Said, openings_to_bytes},
@@ -38,20 +41,6 @@ use crate::{
 
 mod close;
 mod outputs;
-
-/// Who listens, and where.
-pub struct HostConfig {
-    /// This aggregator.
-    pub party: Party,
-    /// Coordinator or intermediary.
-    pub role: PartyId,
-    /// How long it waits.
-    pub timing: Timing,
-    /// Slots of a deck.
-    pub slots: u16,
-    /// Folder of a journal from which a process after this one takes the run up; without one, a crash ends it.
-    pub state: Option<PathBuf>,
-}
 
 /// What a hub tells its role.
 pub enum HostEvent {
@@ -76,14 +65,6 @@ struct Open {
     next: Instant,
     /// So many sites had answered when it was told last.
     arrived: usize,
-    /// Whether something came since.
-    heard: bool,
-}
-
-impl Open {
-    fn due(&self) -> Option<Instant> {
-        self.heard.then_some(self.next)
-    }
 }
 
 struct Peer {
@@ -93,15 +74,18 @@ struct Peer {
 
 /// A listener, its links and the aggregator's machine.
 pub struct AggregatorHost {
-    config: HostConfig,
+    party: Party,
+    /// Coordinator or intermediary.
+    role: PartyId,
+    timing: Timing,
     aggregator: Aggregator,
     entrance: Option<Opened>,
     peers: BTreeMap<PartyId, Peer>,
     /// What was last heard of whom.
     heard: BTreeMap<PartyId, Heard>,
     events: mpsc::Receiver<LinkEvent>,
-    /// What the machine reported while something else was done.
-    put_off: VecDeque<aggregator::Event>,
+    /// What happened while something else was done.
+    put_off: VecDeque<HostEvent>,
     started: Instant,
     session: Hash,
     pub(super) journal: HubJournal,
@@ -122,19 +106,27 @@ pub struct AggregatorHost {
 }
 
 impl AggregatorHost {
-    /// Opens the entrance and begins a run.
+    /// Opens the entrance and begins a run of the aggregator that this party is. `state` is the folder of a journal from which a process after
+    /// this one takes the run up; without one, a crash ends it.
     ///
     /// # Errors
     /// `CarrierError` where the port cannot be opened; `Error` where the configuration does not fit.
-    pub async fn open(config: HostConfig, entrance: Entrance) -> Result<AggregatorHost, Failure> {
+    pub async fn open(
+        party: Party,
+        role: PartyId,
+        timing: Timing,
+        entrance: Entrance,
+        state: Option<&Path>,
+    ) -> Result<AggregatorHost, Failure> {
+        party.tell(status::begins(&party, role));
         let (sender, events) = mpsc::channel(1024);
-        let door = Door::new(config.party.clone(), config.role, sender);
-        let entrance = Opened::new(entrance, door, &config.party).await?;
+        let entrance = Opened::new(entrance, Door::new(party.clone(), role, sender), &party).await?;
         let started = Instant::now();
-        let session = config.party.session(config.role);
-        let (journal, records) = HubJournal::open(config.state.as_deref(), &session)?;
+        let session = party.session(role);
+        let (journal, records) = HubJournal::open(state, &session)?;
         let begun = records.iter().any(aggregator::Record::is_deck);
-        let machine = machine(&config, begun);
+        // Where it had begun before, whoever is in a deck was there.
+        let machine = machine(&party, role, if begun { returning(timing) } else { timing });
         let known = records.iter().filter(|r| r.is_total()).count();
         let mut aggregator = if records.is_empty() {
             Aggregator::new(machine, Millis(0), &mut system_rng())?
@@ -142,10 +134,12 @@ impl AggregatorHost {
             tracing::warn!("taking up an interrupted run from the journal; totals so far: {known}");
             Aggregator::resume(machine, records, Millis(0))?
         };
-        let said = unsaid(&config);
+        let said = unsaid(role);
         let before = aggregator.take_said();
         let mut host = AggregatorHost {
-            config,
+            party,
+            role,
+            timing,
             aggregator,
             entrance: Some(entrance),
             peers: BTreeMap::new(),
@@ -173,10 +167,10 @@ impl AggregatorHost {
     /// A [`Failure`] where the journal cannot be emptied.
     pub(super) fn begin_anew(&mut self) -> Result<(), Failure> {
         self.journal.clear()?;
-        self.aggregator = Aggregator::new(machine(&self.config, false), Millis(0), &mut system_rng())?;
-        (self.known, self.begun, self.said) = (0, false, unsaid(&self.config));
+        self.aggregator = Aggregator::new(machine(&self.party, self.role, self.timing), Millis(0), &mut system_rng())?;
+        (self.known, self.begun, self.said) = (0, false, unsaid(self.role));
         self.standing = None;
-        self.put_off.clear();
+        self.put_off.retain(|event| matches!(event, HostEvent::Control { .. }));
         Ok(())
     }
 
@@ -187,7 +181,7 @@ impl AggregatorHost {
 
     /// Tells the intermediary, or as the intermediary all sites, now and whenever one connects again.
     pub fn stand_by<T: serde::Serialize>(&mut self, kind: Kind, message: &T) {
-        let bytes = Arc::new(app_messages::frame(&self.config.party.identity, &self.session, kind, message));
+        let bytes = Arc::new(app_messages::frame(&self.party.identity, &self.session, kind, message));
         self.standing = Some(bytes);
         self.stand_again();
     }
@@ -199,7 +193,7 @@ impl AggregatorHost {
     }
 
     fn stand_towards(&mut self, party: PartyId) {
-        let is_told = matches!(party, PartyId::Site(_)) == (self.config.role == PartyId::Intermediary);
+        let is_told = matches!(party, PartyId::Site(_)) == (self.role == PartyId::Intermediary);
         if let Some(bytes) = self.standing.clone().filter(|_| is_told) {
             self.send(party, bytes);
         }
@@ -228,35 +222,42 @@ impl AggregatorHost {
     /// intermediary and the sites that may still be asked, and the sites that are connected and have not answered.
     pub(super) fn tell_of_wait(&self, notice: &mut Notice) {
         let Some(seconds) = notice.due() else { return };
-        let roster = &self.config.party.federation.roster;
+        let roster = &self.party.federation.roster;
         let awaited = self.aggregator.awaited();
         let sites = (0..roster.sites.len() as u16).filter(|site| awaited.contains(site)).map(PartyId::Site);
-        let asks = self.config.role == PartyId::Coordinator;
+        let asks = self.role == PartyId::Coordinator;
         let counts = Some(PartyId::Intermediary).filter(|party| asks && !self.is_connected(*party));
         let parties: Vec<Awaited> = counts.into_iter().chain(sites).map(|party| self.awaited(party)).collect();
         if !parties.is_empty() {
-            self.config.party.tell(Progress::Waiting { parties, seconds });
+            self.party.tell(Progress::Waiting { parties, seconds });
         }
     }
 
     /// Tells how many sites have answered, where the question takes long enough for somebody to look.
     fn tell_of_answers(&mut self) {
-        let is_due = |open: &&mut Open| open.due().is_some_and(|due| Instant::now() >= due);
-        let Some(open) = self.open.as_mut().filter(is_due) else { return };
-        let of = self.aggregator.cohort().len();
-        let arrived = of.saturating_sub(self.aggregator.awaited().len());
-        let news = std::mem::replace(&mut open.arrived, arrived) != arrived;
-        (open.next, open.heard) = (Instant::now() + ANSWERS, false);
-        if news {
-            self.config.party.tell(Progress::Answers { arrived, of });
+        if self.answers_due().is_some_and(|due| Instant::now() >= due) {
+            let (arrived, of) = self.arrived();
+            self.open = Some(Open { next: Instant::now() + ANSWERS, arrived });
+            self.party.tell(Progress::Answers { arrived, of });
         }
+    }
+
+    /// When it is to be told how many sites have answered: where others have than was told.
+    fn answers_due(&self) -> Option<Instant> {
+        self.open.as_ref().filter(|open| open.arrived != self.arrived().0).map(|open| open.next)
+    }
+
+    /// Sites that have answered, and that are asked.
+    fn arrived(&self) -> (usize, usize) {
+        let of = self.aggregator.cohort().len();
+        (of.saturating_sub(self.aggregator.awaited().len()), of)
     }
 
     /// A party, and what was last heard of it.
     pub(super) fn awaited(&self, party: PartyId) -> Awaited {
         let role = if party == PartyId::Intermediary { "intermediary, " } else { "" };
         let heard = self.heard.get(&party).map_or("never connected".into(), Heard::to_string);
-        Awaited { party: self.config.party.name_of(party), at: None, heard: format!("{role}{heard}") }
+        Awaited { party: self.party.name_of(party), at: None, heard: format!("{role}{heard}") }
     }
 
     /// What its connection tells of why a party is not there.
@@ -296,14 +297,14 @@ impl AggregatorHost {
     }
 
     /// Names of sites, for people.
-    pub fn names(&self, sites: &[u16]) -> Vec<String> {
-        sites.iter().map(|s| self.config.party.name_of(PartyId::Site(*s))).collect()
+    pub fn names<'a>(&self, sites: impl IntoIterator<Item = &'a u16>) -> Vec<String> {
+        sites.into_iter().map(|s| self.party.name_of(PartyId::Site(*s))).collect()
     }
 
     /// Asks the cohort; the total comes as an event.
     pub fn ask(&mut self, query: Vec<u8>, words: usize) {
         let now = self.now();
-        self.open = Some(Open { next: Instant::now() + ANSWERS, arrived: 0, heard: false });
+        self.open = Some(Open { next: Instant::now() + ANSWERS, arrived: 0 });
         self.aggregator.handle(aggregator::Input::Ask { query, words }, now);
     }
 
@@ -316,7 +317,7 @@ impl AggregatorHost {
             && let Some(output) = self.aggregator.poll()
         {
             if let Some(event) = self.carry_out(output) {
-                self.put_off.push_back(event);
+                self.put_off.push_back(HostEvent::Aggregator(event));
             }
         }
     }
@@ -341,7 +342,7 @@ impl AggregatorHost {
 
     /// Sends a control frame to one party, if it has a link.
     pub fn tell<T: serde::Serialize>(&mut self, to: PartyId, kind: Kind, message: &T) -> bool {
-        let bytes = Arc::new(app_messages::frame(&self.config.party.identity, &self.session, kind, message));
+        let bytes = Arc::new(app_messages::frame(&self.party.identity, &self.session, kind, message));
         self.send(to, bytes)
     }
 
@@ -352,24 +353,24 @@ impl AggregatorHost {
 
     fn send(&mut self, to: PartyId, bytes: Arc<Vec<u8>>) -> bool {
         if let Some(failed) = self.sync() {
-            self.put_off.push_back(failed);
+            self.put_off.push_back(HostEvent::Aggregator(failed));
         }
         if self.broken.is_some() && message::kind_of(&bytes) != Some(Kind::Aborted) {
             return false;
         }
         let Some(peer) = self.peers.get(&to) else { return false };
-        self.traffic.sent(&self.config.party.name_of(self.config.role), &bytes);
-        self.config.party.bytes.sent(bytes.len());
+        self.traffic.sent(&self.party.name_of(self.role), &bytes);
+        self.party.bytes.sent.fetch_add(bytes.len() as u64, Ordering::Relaxed);
         // A full queue means that the peer does not read; what matters is sent again by the state machine.
         peer.frames.try_send(Outgoing::Frame(bytes)).is_ok()
     }
 
     /// The next thing that happens, at the latest at `deadline`.
     pub async fn next(&mut self, deadline: Option<Instant>) -> HostEvent {
-        if let Some(event) = self.put_off.pop_front() {
-            return HostEvent::Aggregator(event);
-        }
         loop {
+            if let Some(event) = self.put_off.pop_front() {
+                return event;
+            }
             while let Some(output) = self.aggregator.poll() {
                 if let Some(event) = self.carry_out(output) {
                     return HostEvent::Aggregator(event);
@@ -379,71 +380,61 @@ impl AggregatorHost {
                 return HostEvent::Aggregator(failed);
             }
             let wake = self.aggregator.next_wake().map(|Millis(at)| self.started + Duration::from_millis(at));
-            let until = [wake, deadline, self.open.as_ref().and_then(Open::due)].into_iter().flatten().min();
-            let event = match until {
-                Some(at) => tokio::select! {
-                    event = self.events.recv() => event,
-                    () = tokio::time::sleep_until(at.into()) => {
-                        if deadline.is_some_and(|d| Instant::now() >= d) {
-                            return HostEvent::Deadline;
-                        }
-                        self.tell_of_answers();
-                        let now = self.now();
-                        self.aggregator.handle(aggregator::Input::Tick, now);
-                        continue;
+            let until = [wake, deadline, self.answers_due()].into_iter().flatten().min();
+            let mut events = Vec::new();
+            tokio::select! {
+                // What came meanwhile is taken with it: signatures are then verified on all cores.
+                _ = self.events.recv_many(&mut events, AT_ONCE) => self.take(events),
+                // Without a time, a tick now and then does no harm.
+                () = tokio::time::sleep_until(until.unwrap_or_else(|| Instant::now() + NOTHING_DUE).into()) => {
+                    if deadline.is_some_and(|d| Instant::now() >= d) {
+                        return HostEvent::Deadline;
                     }
-                },
-                None => self.events.recv().await,
-            };
-            let mut event = event;
-            // What came meanwhile is taken with it: signatures are then verified on all cores.
-            let mut frames = Vec::new();
-            while let Some(next) = event.take() {
-                if let Some(other) = self.frame_of_round(next, &mut frames) {
-                    self.hear(&mut frames);
-                    if let Some(event) = self.link_event(other) {
-                        return event;
-                    }
-                } else if frames.len() < AT_ONCE {
-                    event = self.events.try_recv().ok();
+                    self.tell_of_answers();
+                    let now = self.now();
+                    self.aggregator.handle(aggregator::Input::Tick, now);
                 }
             }
-            self.hear(&mut frames);
         }
     }
 
-    /// Collects a frame for the state machine; gives back what is something else.
-    fn frame_of_round(&mut self, event: LinkEvent, frames: &mut Vec<FromSite>) -> Option<LinkEvent> {
-        match event {
-            LinkEvent::Frame { party: PartyId::Site(from), id, bytes, room } if is_of_round(&bytes) => {
-                if self.is_heard(PartyId::Site(from), id, &bytes) {
-                    frames.push((from, bytes, room));
+    /// Hands frames of a round to the state machine, as many together as there are between two other events.
+    fn take(&mut self, events: Vec<LinkEvent>) {
+        let mut frames = Vec::new();
+        for event in events {
+            match event {
+                LinkEvent::Frame { party: PartyId::Site(from), id, bytes, room } if is_of_round(&bytes) => {
+                    if self.is_heard(PartyId::Site(from), id, &bytes) {
+                        frames.push((from, bytes, room));
+                    }
                 }
-                None
+                other => {
+                    self.hear(std::mem::take(&mut frames));
+                    let control = self.link_event(other);
+                    self.put_off.extend(control);
+                }
             }
-            other => Some(other),
         }
+        self.hear(frames);
     }
 
     /// Notes a frame of a party; false where it came over a link that is not its any more.
     fn is_heard(&mut self, party: PartyId, id: u64, bytes: &[u8]) -> bool {
         let heard = self.peers.get(&party).is_some_and(|peer| peer.id == id);
         if heard {
-            self.traffic.sent(&self.config.party.name_of(party), bytes);
-            self.config.party.bytes.received(bytes.len());
-            (self.config.party.heard)(party, bytes);
+            self.traffic.sent(&self.party.name_of(party), bytes);
+            self.party.bytes.received.fetch_add(bytes.len() as u64, Ordering::Relaxed);
+            (self.party.heard)(party, bytes);
         }
         heard
     }
 
-    fn hear(&mut self, frames: &mut Vec<FromSite>) {
+    fn hear(&mut self, frames: Vec<FromSite>) {
         let now = self.now();
         let all: Vec<(u16, &[u8])> = frames.iter().map(|(from, bytes, _)| (*from, &bytes[..])).collect();
         if !all.is_empty() {
             self.aggregator.handle(aggregator::Input::Messages(&all), now);
-            self.open.iter_mut().for_each(|open| open.heard = true);
         }
-        frames.clear();
         self.tell_of_answers();
     }
 
@@ -467,8 +458,8 @@ impl AggregatorHost {
                 // A newer link replaces an older one whose other end is gone; its sender is dropped here and ends it.
                 self.peers.insert(party, Peer { id, frames });
                 self.heard.insert(party, Heard::now(What::Connected, ""));
-                let name = self.config.party.name_of(party);
-                self.config.party.tell(Progress::Came { party: name, over });
+                let name = self.party.name_of(party);
+                self.party.tell(Progress::Came { party: name, over });
                 self.stand_towards(party);
                 if let PartyId::Site(site) = party { Some(aggregator::Input::Attached(site)) } else { None }
             }
@@ -479,8 +470,8 @@ impl AggregatorHost {
             LinkEvent::TurnedAway { party, why } => {
                 if !self.is_connected(party) {
                     self.heard.insert(party, Heard::now(What::TurnedAway, &why));
-                    let party = self.config.party.name_of(party);
-                    self.config.party.tell(Progress::TurnedAway { party, why });
+                    let party = self.party.name_of(party);
+                    self.party.tell(Progress::TurnedAway { party, why });
                 }
                 None
             }
@@ -495,8 +486,8 @@ impl AggregatorHost {
         }
         self.peers.remove(&party);
         self.heard.insert(party, Heard::now(What::Left, why));
-        let name = self.config.party.name_of(party);
-        self.config.party.tell(Progress::Left { party: name, why: why.into() });
+        let name = self.party.name_of(party);
+        self.party.tell(Progress::Left { party: name, why: why.into() });
         true
     }
 
@@ -517,21 +508,24 @@ impl AggregatorHost {
         kind: Kind,
         bytes: &[u8],
     ) -> Result<T, Error> {
-        let roster = &self.config.party.federation.roster;
+        let roster = &self.party.federation.roster;
         let member = roster.member(from).ok_or(Error::ApiMisuse("a party of the roster"))?;
         message::open(bytes, &self.session, &member.key, &member.name, kind)
     }
 }
 
 /// The list of what a run has said, before it says anything; none where this aggregator opens nothing.
-fn unsaid(config: &HostConfig) -> Option<Vec<Said>> {
-    config.role.opens().then(Vec::new)
+fn unsaid(role: PartyId) -> Option<Vec<Said>> {
+    role.opens().then(Vec::new)
 }
 
 /// Bytes of questions and openings that an aggregator holds for the file beside its result.
 const MOST_SAID: usize = 128 << 20;
 /// How often it is told at most how many sites have answered.
 const ANSWERS: Duration = Duration::from_millis(250);
+
+/// The time in which something is due where nothing is.
+const NOTHING_DUE: Duration = Duration::from_secs(3600);
 
 /// Frames for the state machine that are taken together at most; what they are in memory is bounded by the door.
 const AT_ONCE: usize = 256;
@@ -543,14 +537,8 @@ fn is_of_round(frame: &[u8]) -> bool {
     message::kind_of(frame).is_some_and(|kind| (kind as u16) < Kind::Hello as u16)
 }
 
-/// The state machine; where it had begun before, whoever is in a deck was there.
-fn machine(config: &HostConfig, begun: bool) -> AggregatorConfig {
-    AggregatorConfig {
-        identity: config.party.identity.clone(),
-        roster: config.party.federation.roster.clone(),
-        terms: config.party.federation.terms.clone(),
-        role: config.role,
-        timing: if begun { returning(config.timing) } else { config.timing },
-        slots: config.slots,
-    }
+fn machine(party: &Party, role: PartyId, timing: Timing) -> AggregatorConfig {
+    let Federation { roster, terms, .. } = party.federation.clone();
+    let slots = slots_of(&terms, role);
+    AggregatorConfig { identity: party.identity.clone(), roster, terms, role, timing, slots }
 }

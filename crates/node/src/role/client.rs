@@ -2,10 +2,7 @@
 
 use std::{sync::Arc, time::Duration};
 
-use tokio::{
-    sync::watch,
-    task::{AbortHandle, JoinHandle},
-};
+use tokio::{sync::watch, task::JoinSet};
 use veilsum_door::Ledger;
 use veilsum_proto::{journal::Record, roster::PartyId};
 
@@ -44,15 +41,16 @@ pub async fn run(config: ClientConfig) -> Result<ClientReport, Failure> {
     let keeper = Keeper::open(&config)?;
     let count = SiteSession::new(&config, PartyId::Intermediary, hand.clone(), keeper.clone())?;
     let cluster = SiteSession::new(&config, PartyId::Coordinator, hand, keeper.clone())?;
-    let mut counting = Some(tokio::spawn(count.run(stopped.clone())));
-    let mut clustering = Some(tokio::spawn(cluster.run(stopped)));
-    let _guard = AbortOnDrop([&counting, &clustering].map(|t| t.as_ref().map(JoinHandle::abort_handle)));
+    // Whoever drops this half-way ends both conversations there and then, as a crash would.
+    let (mut counting, mut clustering) = (Conversation::new(), Conversation::new());
+    counting.spawn(count.run(stopped.clone()));
+    clustering.spawn(cluster.run(stopped));
     let (mut counted, mut unreached) = (None, None);
     let mut left = false;
     let mut told = std::pin::pin!(stop::told());
     let mut result = loop {
         tokio::select! {
-            done = ended(&mut counting), if counting.is_some() => match done {
+            done = ended(&mut counting), if !counting.is_empty() => match done {
                 Ok(report) => counted = Some(report),
                 // Whether the run goes on is the coordinator's to say, who is told the same.
                 Err(failure) if [Code::Network, Code::Quorum, Code::Denied].contains(&failure.code) => {
@@ -69,7 +67,7 @@ pub async fn run(config: ClientConfig) -> Result<ClientReport, Failure> {
         }
     };
     // This site's own refusal is the reason, whatever the others make of it.
-    if result.as_ref().is_err_and(|failure| failure.code != Code::Policy) && clustering.is_some() && !left {
+    if result.as_ref().is_err_and(|failure| failure.code != Code::Policy) && !clustering.is_empty() && !left {
         // The coordinator tells the same story with its own words, or its last word is on its way.
         match tokio::time::timeout(LAST_WORD, ended(&mut clustering)).await {
             Ok(Ok(report)) => result = Ok(report),
@@ -77,7 +75,7 @@ pub async fn run(config: ClientConfig) -> Result<ClientReport, Failure> {
             _ => {}
         }
     }
-    if result.is_ok() && counting.is_some() {
+    if result.is_ok() && !counting.is_empty() {
         counted = tokio::time::timeout(FAREWELL, ended(&mut counting)).await.ok().and_then(Result::ok);
     }
     config.party.tell(Progress::Ended);
@@ -85,20 +83,18 @@ pub async fn run(config: ClientConfig) -> Result<ClientReport, Failure> {
     // Where nothing can be written for now this site hangs up as in a crash, and comes back to the run.
     let left = left || result.as_ref().is_err_and(|failure| failure.code == Code::Storage);
     let _ = stop.send(if left { Stop::Away } else { Stop::Over });
-    for task in [&mut counting, &mut clustering] {
-        if task.is_some()
-            && tokio::time::timeout(FAREWELL, ended(task)).await.is_err()
-            && let Some(task) = task
-        {
-            task.abort();
-        }
+    for conversation in [&mut counting, &mut clustering] {
+        let _ = tokio::time::timeout(FAREWELL, conversation.join_next()).await;
+        conversation.abort_all();
     }
     // Also after a failure: what left stays written down.
     let mut kept = keeper.with(Ledger::sync).map_err(Failure::from);
     let emptied = match &result {
         Err(failure) if !Code::ends_a_run(failure.code as u8) => Ok(()),
         _ => {
-            let freed = kept.and_then(|()| Ok(keeper.ended(&config.party.federation.terms.hash())?));
+            // [POL-8]: the run is over, and what it has not spent is free again.
+            let plan = config.party.federation.terms.hash();
+            let freed = kept.and_then(|()| Ok(keeper.with(|ledger| ledger.end_run(&plan))?));
             // The result is not lost for it; whoever forgets the run ends it.
             kept = freed.or_else(|failure| match failure.code {
                 Code::Storage => {
@@ -152,24 +148,18 @@ fn empty_the_other(config: &ClientConfig) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Whoever drops [`run`] half-way ends both conversations there and then, as a crash would.
-struct AbortOnDrop([Option<AbortHandle>; 2]);
-
-impl Drop for AbortOnDrop {
-    fn drop(&mut self) {
-        self.0.iter().flatten().for_each(AbortHandle::abort);
-    }
-}
-
 /// How long the coordinator's last word is waited for where the other conversation failed.
 const LAST_WORD: Duration = Duration::from_secs(2);
 /// How long a conversation may take to end in good order.
 const FAREWELL: Duration = Duration::from_secs(5);
 
-/// The end of a task; it is taken out of `task` then. Cancel-safe.
-async fn ended(task: &mut Option<JoinHandle<Result<ClientReport, Failure>>>) -> Result<ClientReport, Failure> {
-    let Some(running) = task else { return std::future::pending().await };
-    let done = running.await;
-    *task = None;
-    done.unwrap_or_else(|e| Err(Failure::defect(e)))
+/// One of this site's two conversations, until it has ended.
+type Conversation = JoinSet<Result<ClientReport, Failure>>;
+
+/// The end of a conversation that has not ended. Cancel-safe.
+async fn ended(conversation: &mut Conversation) -> Result<ClientReport, Failure> {
+    match conversation.join_next().await {
+        Some(done) => done.unwrap_or_else(|e| Err(Failure::defect(e))),
+        None => std::future::pending().await,
+    }
 }

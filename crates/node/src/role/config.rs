@@ -1,6 +1,10 @@
 //! Who a party is, and what each role is given to run.
 
-use std::{net::SocketAddr, path::PathBuf, sync::Arc, time::Duration};
+use std::{
+    path::PathBuf,
+    sync::{Arc, atomic::Ordering},
+    time::Duration,
+};
 
 use veilsum_proto::{aggregator::Timing, identity::Identity, message, roster::PartyId, suite::Hash};
 
@@ -74,7 +78,7 @@ impl Party {
         let settles = matches!(progress, Progress::Round { .. } | Progress::Answered { .. } | Progress::Ended);
         (self.progress)(progress.cleaned());
         if settles {
-            let (sent, received) = self.bytes.so_far();
+            let [sent, received] = [&self.bytes.sent, &self.bytes.received].map(|bytes| bytes.load(Ordering::Relaxed));
             (self.progress)(Progress::Bytes { sent, received });
         }
     }
@@ -137,8 +141,6 @@ pub struct IntermediaryConfig {
     pub on_loss: OnLoss,
     /// Folder of the journal from which a restart goes on; without one, a restart counts again.
     pub state: Option<PathBuf>,
-    /// Told the bound address once the port is open.
-    pub bound: Option<tokio::sync::oneshot::Sender<SocketAddr>>,
 }
 
 /// What a site is given: its rows, its policy, and whom it talks to.

@@ -1,7 +1,7 @@
 //! A dialled connection to an aggregator, greeted and accepted.
 
 use std::{
-    sync::Arc,
+    sync::{Arc, atomic::Ordering},
     time::{Duration, Instant},
 };
 
@@ -110,7 +110,7 @@ impl Line {
 
     /// Sends a frame. False where the connection is gone; why shows at the next [`Line::recv`].
     pub async fn send(&mut self, frame: &Egress) -> bool {
-        self.bytes.sent(frame.bytes().len());
+        self.bytes.sent.fetch_add(frame.bytes().len() as u64, Ordering::Relaxed);
         self.ends.0.send_within(frame, SEND_LIMIT).await.is_ok()
     }
 
@@ -127,7 +127,7 @@ impl Line {
     pub async fn recv(&mut self) -> Result<Option<Vec<u8>>, CarrierError> {
         let frame = self.ends.1.recv().await;
         if let Ok(Some(frame)) = &frame {
-            self.bytes.received(frame.len());
+            self.bytes.received.fetch_add(frame.len() as u64, Ordering::Relaxed);
         }
         frame
     }

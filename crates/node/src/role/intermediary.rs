@@ -7,7 +7,7 @@
 
 use std::{
     collections::{BTreeMap, VecDeque},
-    time::{Duration, Instant},
+    time::Duration,
 };
 
 use veilsum_proto::{
@@ -19,19 +19,17 @@ use veilsum_proto::{
 
 pub use super::config::IntermediaryConfig;
 use super::{
-    aggregator_host::{AggregatorHost, HostConfig, HostEvent},
+    aggregator_host::{AggregatorHost, HostEvent},
     config::returning,
     dial::{self, Line},
     notice::Notice,
     progress::Progress,
-    server::with_reasons,
+    server::{log, too_late, with_reasons},
     status, stop,
     validity_oracle::judge,
 };
 use crate::{
     app_messages::{Aborted, Count, CountReady, CountReply, CountRequest, Finished, JudgeReply, JudgeRequest, clean},
-    carrier::CarrierError,
-    cost::slots_of,
     error::{Code, Failure},
     plan::Judge,
     question::Question,
@@ -61,7 +59,7 @@ pub struct Counted {
 }
 
 /// How the conversation ended without a count.
-enum End {
+pub(super) enum End {
     /// The coordinator began another run.
     Another(Count),
     /// The coordinator was interrupted, and its run may be taken up.
@@ -80,16 +78,11 @@ impl<E: Into<Failure>> From<E> for End {
 ///
 /// # Errors
 /// A [`Failure`] with its exit code; the sites and the coordinator are told before it returns.
-pub async fn run(mut config: IntermediaryConfig) -> Result<Counted, Failure> {
-    config.party.tell(status::begins(&config.party, PartyId::Intermediary));
+pub async fn run(config: IntermediaryConfig) -> Result<Counted, Failure> {
     // The sites that it asks have keys with the coordinator.
-    let (timing, state) = (returning(config.on_loss.applied(config.timing)), config.state.clone());
-    let (party, slots) = (config.party.clone(), slots_of(&config.party.federation.terms, PartyId::Intermediary));
-    let host = HostConfig { party, role: PartyId::Intermediary, timing, slots, state };
-    let mut hub = AggregatorHost::open(host, config.entrance.clone()).await?;
-    if let (Some(bound), Some(address)) = (config.bound.take(), hub.address()) {
-        let _ = bound.send(address);
-    }
+    let timing = returning(config.on_loss.applied(config.timing));
+    let (party, entrance, state) = (config.party.clone(), config.entrance.clone(), config.state.as_deref());
+    let mut hub = AggregatorHost::open(party, PartyId::Intermediary, timing, entrance, state).await?;
     // Nobody's rows are counted for a coordinator that is not there. Sites may come before it, and wait.
     let patience = Duration::from_millis(config.timing.join);
     let dialled = tokio::select! {
@@ -175,31 +168,11 @@ async fn of_run(hub: &mut AggregatorHost, link: &mut Coordinator<'_>, asked: &[u
     let why = "nothing else is asked before the rows are known to reach the plan's floor";
     config.party.tell(Progress::Asked { number: 1, of: questions(config), what: Question::CountRows.name(), why });
     hub.ask(Question::CountRows.to_bytes(), layout.words());
-    let (mut notice, mut reasons) = (Notice::new(), Vec::new());
-    let (values, cohort) = loop {
-        let event = tokio::select! {
-            event = hub.next(Some(notice.next())) => event,
-            frame = link.line.recv() => {
-                match frame {
-                    Ok(Some(bytes)) => link.put_off(bytes, Kind::Count)?,
-                    gone => link.again(gone, "before the rows were counted").await?,
-                }
-                continue;
-            }
-        };
-        match event {
-            HostEvent::Aggregator(aggregator::Event::Total { values, cohort, .. }) => break (values, cohort),
-            HostEvent::Aggregator(aggregator::Event::Failed(e)) => return Err(with_reasons(e.into(), &reasons).into()),
-            HostEvent::Aggregator(event) => {
-                if let aggregator::Event::Lost { site, why } = &event {
-                    reasons.push(format!("{}: {why}", config.party.name_of(PartyId::Site(*site))));
-                }
-                report(hub, config, &event);
-            }
-            HostEvent::Deadline => hub.tell_of_wait(&mut notice),
-            HostEvent::Control { from, kind, bytes } => put_by(&mut early, from, kind, bytes),
-        }
+    let by = |_: &mut AggregatorHost, from, kind, bytes| {
+        put_by(&mut early, from, kind, bytes);
+        Ok(())
     };
+    let (values, cohort) = total(hub, link, Kind::Count, by).await?;
     told_round(config, (1, Question::CountRows.name()), cohort.len());
     let total = layout.decode(&values, cohort.len(), None)?.values.first().copied().unwrap_or(0.0);
     let total = total.max(0.0).round() as u64;
@@ -215,13 +188,13 @@ async fn of_run(hub: &mut AggregatorHost, link: &mut Coordinator<'_>, asked: &[u
         // What a process before this one was asked to judge is judged before the count leaves: the two must cover the same sites.
         let open = hub.journal.counting.judged.clone().filter(|_| verdicts.is_none());
         if let Some(request) = open {
-            let reply = link.meanwhile(judge(hub, config, &request, (&cohort, total), &early)).await?;
+            let reply = judge(hub, link, &request, (&cohort, total), &early).await?;
             told_round(config, (2, "Judge"), reply.cohort.len());
             link.line.tell(Kind::JudgeReply, &reply).await;
             verdicts = Some(reply);
         }
         let frame = tokio::select! {
-            event = hub.next(Some(Instant::now() + Duration::from_secs(3600))) => {
+            event = hub.next(None) => {
                 match event {
                     HostEvent::Control { from, kind, bytes } => put_by(&mut early, from, kind, bytes),
                     HostEvent::Aggregator(aggregator::Event::Failed(why)) => return Err(why.into()),
@@ -232,9 +205,9 @@ async fn of_run(hub: &mut AggregatorHost, link: &mut Coordinator<'_>, asked: &[u
             frame = link.next() => frame,
         };
         let bytes = match frame {
-            Ok(Some(bytes)) => bytes,
+            Ok(bytes) => bytes,
             // The count stands, and the coordinator asks for it again.
-            gone => match link.again(gone, "before its last word").await {
+            Err(why) => match link.again(why, "before its last word").await {
                 Err(_) if handed.is_some() => break,
                 back => {
                     back?;
@@ -295,9 +268,54 @@ async fn of_run(hub: &mut AggregatorHost, link: &mut Coordinator<'_>, asked: &[u
     Ok(Counted { cohort: hub.names(&cohort), total, handed_over, traffic: Traffic::default() })
 }
 
+/// The total of the question that is open. What else sites say is for `take`, and what the coordinator says is kept for later, unless it is of
+/// the kind `known`, or ends the question: another run of its does, and its last word. Where it is away its result is judged all the same,
+/// and told when it is back.
+pub(super) async fn total(
+    hub: &mut AggregatorHost,
+    link: &mut Coordinator<'_>,
+    known: Kind,
+    mut take: impl FnMut(&mut AggregatorHost, PartyId, Kind, Vec<u8>) -> Result<(), Failure>,
+) -> Result<(Vec<u64>, Vec<u16>), End> {
+    let (mut notice, mut reasons, mut gone) = (Notice::new(), Vec::new(), None);
+    loop {
+        tokio::select! {
+            event = hub.next(Some(notice.next())) => match event {
+                HostEvent::Aggregator(aggregator::Event::Total { values, cohort, .. }) => {
+                    if let Some(gone) = gone {
+                        link.again(gone, "while the result was judged").await?;
+                    }
+                    return Ok((values, cohort));
+                }
+                HostEvent::Aggregator(aggregator::Event::Failed(e)) => return Err(with_reasons(e.into(), &reasons).into()),
+                HostEvent::Aggregator(event) => {
+                    if let aggregator::Event::Lost { site, why } = &event {
+                        reasons.push(format!("{}: {why}", link.config.party.name_of(PartyId::Site(*site))));
+                    }
+                    log(&link.config.party.federation.roster, &event);
+                    match event {
+                        aggregator::Event::DeckReady { members, threshold, .. } => {
+                            link.config.party.tell(Progress::Ready { sites: members.len(), threshold });
+                        }
+                        aggregator::Event::TooLate(site) => too_late(hub, site),
+                        _ => {}
+                    }
+                }
+                HostEvent::Deadline => hub.tell_of_wait(&mut notice),
+                HostEvent::Control { from, kind, bytes } => take(hub, from, kind, bytes)?,
+            },
+            frame = link.recv(), if gone.is_none() => match frame {
+                Ok(bytes) => link.put_off(bytes, known)?,
+                Err(why) if known == Kind::JudgeRequest => gone = Some(why),
+                Err(why) => link.again(why, "before the rows were counted").await?,
+            },
+        }
+    }
+}
+
 /// The coordinator, at the other end of a line that is dialled again where it breaks.
-struct Coordinator<'a> {
-    config: &'a IntermediaryConfig,
+pub(super) struct Coordinator<'a> {
+    pub(super) config: &'a IntermediaryConfig,
     line: Line,
     /// The run that is counted for.
     run: Hash,
@@ -305,19 +323,23 @@ struct Coordinator<'a> {
     later: VecDeque<Vec<u8>>,
 }
 
-type Frame = Result<Option<Vec<u8>>, CarrierError>;
-
 impl<'a> Coordinator<'a> {
     async fn dial(config: &'a IntermediaryConfig, patience: Duration) -> Result<Coordinator<'a>, Failure> {
         let line = Line::connect(&config.party, PartyId::Coordinator, &config.coordinator, patience).await?;
         Ok(Coordinator { config, line, run: Hash::default(), later: VecDeque::new() })
     }
 
-    /// Its next frame, those first that came while something else was done. Cancel-safe.
-    async fn next(&mut self) -> Frame {
+    /// Its next frame, or why there is none. Cancel-safe.
+    async fn recv(&mut self) -> Result<Vec<u8>, String> {
+        let frame = self.line.recv().await.map_err(|e| e.to_string())?;
+        frame.ok_or_else(|| "it closed the connection".into())
+    }
+
+    /// The same, those first that came while something else was done.
+    async fn next(&mut self) -> Result<Vec<u8>, String> {
         match self.later.pop_front() {
-            Some(bytes) => Ok(Some(bytes)),
-            None => self.line.recv().await,
+            Some(bytes) => Ok(bytes),
+            None => self.recv().await,
         }
     }
 
@@ -328,30 +350,6 @@ impl<'a> Coordinator<'a> {
             self.later.push_back(bytes);
         }
         Ok(())
-    }
-
-    /// The verdicts, and what the coordinator says until they are drawn: another run of its ends them, and so does its last word.
-    /// Where it is away they are drawn all the same, and told when it is back.
-    async fn meanwhile(
-        &mut self,
-        judging: impl Future<Output = Result<JudgeReply, Failure>>,
-    ) -> Result<JudgeReply, End> {
-        tokio::pin!(judging);
-        loop {
-            let frame = tokio::select! {
-                reply = &mut judging => return Ok(reply?),
-                frame = self.line.recv() => frame,
-            };
-            match frame {
-                // The same question again is answered with the verdicts.
-                Ok(Some(bytes)) => self.put_off(bytes, Kind::JudgeRequest)?,
-                gone => {
-                    let reply = judging.await?;
-                    self.again(gone, "while the result was judged").await?;
-                    return Ok(reply);
-                }
-            }
-        }
     }
 
     /// Whether the coordinator says that the run is over.
@@ -381,7 +379,7 @@ impl<'a> Coordinator<'a> {
     }
 
     /// Dials a coordinator that is gone again: it may be taking up its run.
-    async fn again(&mut self, gone: Frame, when: &str) -> Result<(), Failure> {
+    async fn again(&mut self, gone: String, when: &str) -> Result<(), Failure> {
         let why = self.lost(gone, when);
         let patience = AGAIN.min(Duration::from_millis(self.config.timing.join));
         self.line = Coordinator::dial(self.config, patience).await.map_err(|_| why)?.line;
@@ -389,12 +387,7 @@ impl<'a> Coordinator<'a> {
     }
 
     /// Tells that it is gone.
-    fn lost(&self, gone: Frame, when: &str) -> Failure {
-        let why = match gone {
-            Err(e) => e.to_string(),
-            Ok(None) => "it closed the connection".into(),
-            Ok(Some(_)) => "it sent something out of order".into(),
-        };
+    fn lost(&self, why: String, when: &str) -> Failure {
         let why = Failure::new(Code::Network, format!("lost the coordinator {when}: {why}"), "start the run again");
         tracing::warn!("{}; dialling again", why.message);
         let to = self.config.party.federation.roster.coordinator.name.clone();
@@ -417,16 +410,6 @@ fn enough(config: &IntermediaryConfig, total: u64, sites: usize) -> Result<(), F
     Err(Failure::new(Code::Policy, what, "run again when more sites, or sites with more rows, are there"))
 }
 
-fn report(hub: &mut AggregatorHost, config: &IntermediaryConfig, event: &aggregator::Event) {
-    super::server::log(&config.party.federation.roster, event);
-    if let aggregator::Event::DeckReady { members, threshold, .. } = event {
-        config.party.tell(Progress::Ready { sites: members.len(), threshold: *threshold });
-    }
-    if let aggregator::Event::TooLate(site) = event {
-        super::server::too_late(hub, *site);
-    }
-}
-
 /// What sites hand over to be judged by, before the coordinator has asked for a judgement: the last of each site.
 fn put_by(early: &mut BTreeMap<PartyId, Vec<u8>>, from: PartyId, kind: Kind, bytes: Vec<u8>) {
     if kind == Kind::CentreDistances && matches!(from, PartyId::Site(_)) {
@@ -439,16 +422,16 @@ async fn told_to_count(hub: &mut AggregatorHost, link: &mut Coordinator<'_>) -> 
     let (config, patience) = (link.config, Duration::from_millis(link.config.timing.join));
     loop {
         let frame = tokio::select! {
-            frame = link.line.recv() => frame,
+            frame = link.recv() => frame,
             never = hub.let_in() => match never {},
         };
         match frame {
-            Ok(Some(bytes)) => match link.over(&bytes) {
+            Ok(bytes) => match link.over(&bytes) {
                 Err(End::Another(count)) => return Ok(count),
                 goes_on => goes_on?,
             },
-            gone => {
-                link.lost(gone, "before it said whose rows to count");
+            Err(why) => {
+                link.lost(why, "before it said whose rows to count");
                 link.line = tokio::select! {
                     link = Coordinator::dial(config, patience) => link?.line,
                     never = hub.let_in() => match never {},

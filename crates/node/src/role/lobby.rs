@@ -34,7 +34,7 @@ use super::{
 };
 use crate::{
     app_messages::{Denied, clean},
-    carrier::{LinkHandle, LinkReceiver, LinkSender, PeerKey, Place, PlacesOf},
+    carrier::{LinkHandle, LinkReceiver, LinkSender, PeerKey, Place, PlacesOf, Times},
     clock::seconds_since_1970,
     documents::{self, GuestList, Knocked, PlanAnswer, Said, Stage, fingerprint},
     error::{Code, Failure},
@@ -70,7 +70,7 @@ pub(super) struct Lobby {
     /// Those who are inside.
     inside: Places,
     opening: PlacesOf<PeerKey>,
-    refused: Mutex<u64>,
+    refused: Times,
     strangers: Arc<Semaphore>,
     guests: Arc<Semaphore>,
 }
@@ -148,7 +148,7 @@ impl Lobby {
             bucket: Mutex::new((STRANGERS_AT_ONCE, Instant::now())),
             inside: Places::default(),
             opening: PlacesOf::new(PLACES_A_KEY),
-            refused: Mutex::default(),
+            refused: Times::default(),
             strangers: Arc::new(Semaphore::new(STRANGERS_INSIDE)),
             guests: Arc::new(Semaphore::new(GUESTS_INSIDE)),
         }
@@ -217,12 +217,7 @@ impl Lobby {
         // Nothing is kept of a link that is over, and no place is held while it says goodbye.
         self.inside.leave(&handle);
         if let Err(Over::Refused(why)) = ended {
-            let count = {
-                let mut refused = held(&self.refused);
-                *refused = refused.saturating_add(1);
-                *refused
-            };
-            if count.is_power_of_two() {
+            if let Some(count) = self.refused.one_more() {
                 (self.news)(format!("turned away so far: {count}; the last one because: {why}"));
             }
             if visitor.send(&TurnedAway { why }, STEP).await.is_ok() && visitor.sender.finish(STEP).await.is_ok() {
@@ -334,7 +329,7 @@ impl Lobby {
         (self.news)(format!("{party} stands by"));
         let (mut proposed, mut left_out) = (None, None);
         // At the end of a run everybody comes here, and for a moment the run is not over.
-        let mut settled = Some(tokio::time::Instant::now() + SETTLED);
+        let mut settled = std::pin::pin!(tokio::time::sleep(SETTLED));
         let ended = async {
             loop {
                 let state = states.borrow_and_update().clone();
@@ -362,10 +357,8 @@ impl Lobby {
                 {
                     visitor.send(&Without { number: run.number }, SEND_LIMIT).await?;
                 }
-                let due = settled.unwrap_or_else(tokio::time::Instant::now);
                 tokio::select! {
-                    () = tokio::time::sleep_until(due), if settled.is_some() => {
-                        settled = None;
+                    () = &mut settled, if !settled.is_elapsed() => {
                         if let Some(run) = state.run().filter(|run| done.contains(&run.id) && !run.without.contains(&party)) {
                             if broken == Some(Rule::Led11) {
                                 // If it cannot be kept, nobody but this screen says it.

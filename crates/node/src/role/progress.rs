@@ -4,10 +4,7 @@
 
 use std::{
     fmt,
-    sync::{
-        Arc,
-        atomic::{AtomicU64, Ordering},
-    },
+    sync::{Arc, atomic::AtomicU64},
 };
 
 use serde::Serialize;
@@ -255,21 +252,6 @@ pub fn size(bytes: u64) -> String {
 /// Bytes of frames over all links of a party, without the transport's own.
 #[derive(Debug, Default)]
 pub struct Bytes {
-    sent: AtomicU64,
-    received: AtomicU64,
-}
-
-impl Bytes {
-    pub(super) fn sent(&self, bytes: usize) {
-        self.sent.fetch_add(bytes as u64, Ordering::Relaxed);
-    }
-
-    pub(super) fn received(&self, bytes: usize) {
-        self.received.fetch_add(bytes as u64, Ordering::Relaxed);
-    }
-
-    /// Sent and received.
-    pub fn so_far(&self) -> (u64, u64) {
-        (self.sent.load(Ordering::Relaxed), self.received.load(Ordering::Relaxed))
-    }
+    pub(super) sent: AtomicU64,
+    pub(super) received: AtomicU64,
 }

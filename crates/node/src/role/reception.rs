@@ -4,16 +4,13 @@
 use std::{
     collections::HashSet,
     net::SocketAddr,
-    sync::{
-        Arc, Mutex,
-        atomic::{AtomicU64, Ordering},
-    },
+    sync::{Arc, Mutex},
     time::Duration,
 };
 
 use tokio::{
     sync::{mpsc, watch},
-    task::JoinHandle,
+    task::JoinSet,
     time::timeout,
 };
 use veilsum_proto::{
@@ -29,7 +26,7 @@ use super::{
 };
 use crate::{
     app_messages::{self, Denied},
-    carrier::{self, Allowed, Carrier, CarrierError, Credentials, HEADER_LEN, Link, LinkSender, PeerKey},
+    carrier::{self, Allowed, Carrier, CarrierError, Credentials, HEADER_LEN, Link, LinkSender, PeerKey, Times},
     egress::Egress,
     error::Failure,
     store::held,
@@ -57,13 +54,8 @@ enum Greeters {
 pub struct Reception {
     address: SocketAddr,
     greeters: watch::Sender<Greeters>,
-    listening: JoinHandle<()>,
-}
-
-impl Drop for Reception {
-    fn drop(&mut self) {
-        self.close();
-    }
+    /// Ends with it.
+    _listening: JoinSet<()>,
 }
 
 impl Reception {
@@ -82,19 +74,16 @@ impl Reception {
         let (visits, visitors) = mpsc::channel(QUEUE);
         let (greeters, lead) = watch::channel(Greeters::Wait);
         let address = listener.local_addr();
-        let listening = tokio::spawn(async move {
-            let refused = Arc::new(AtomicU64::new(0));
-            loop {
-                match listener.accept().await {
-                    Ok(link) => {
-                        let to = (lead.clone(), visits.clone());
-                        drop(tokio::spawn(show_in(link, identity.clone(), to, refused.clone())));
-                    }
-                    Err(e) => return tracing::error!("the listener is closed: {e}"),
-                }
+        let mut listening = JoinSet::new();
+        listening.spawn(async move {
+            let refused = Arc::new(Times::default());
+            while let Some(link) = listener.accept().await {
+                let to = (lead.clone(), visits.clone());
+                drop(tokio::spawn(show_in(link, identity.clone(), to, refused.clone())));
             }
+            tracing::error!("the listener is closed");
         });
-        Ok((Reception { address, greeters, listening }, visitors))
+        Ok((Reception { address, greeters, _listening: listening }, visitors))
     }
 
     /// Where it listens.
@@ -102,14 +91,14 @@ impl Reception {
         self.address
     }
 
+    /// Whether the parties of a run can greet.
+    pub(super) fn leads(&self) -> bool {
+        matches!(*self.greeters.borrow(), Greeters::To(_))
+    }
+
     /// From now on whoever greets is told that no run goes on.
     pub fn nothing_goes_on(&self) {
         self.greeters.send_if_modified(|to| !matches!(std::mem::replace(to, Greeters::Nowhere), Greeters::Nowhere));
-    }
-
-    /// Shuts the port. Connections that exist go on.
-    pub(super) fn close(&self) {
-        self.listening.abort();
     }
 }
 
@@ -160,16 +149,15 @@ async fn show_in(
     link: Link,
     identity: Arc<Identity>,
     (mut greeters, visits): (watch::Receiver<Greeters>, mpsc::Sender<Visit>),
-    refused: Arc<AtomicU64>,
+    refused: Arc<Times>,
 ) {
     let handle = link.handle();
     let (sender, mut receiver) = link.split();
     let first = match timeout(FIRST_FRAME, receiver.recv()).await {
         Ok(Ok(Some(first))) => first,
         Ok(Err(fault @ CarrierError::Frame(_))) => {
-            // The caller hears it too, and tries again and again: each time twice as many are counted before it is told here.
-            let times = refused.fetch_add(1, Ordering::Relaxed) + 1;
-            if times.is_power_of_two() {
+            // The caller hears it too, and tries again and again.
+            if let Some(times) = refused.one_more() {
                 tracing::warn!(times, "a caller was turned away: {fault}");
             }
             return;
@@ -232,6 +220,22 @@ pub enum Entrance {
     Shared(Arc<Reception>),
 }
 
+impl Entrance {
+    /// The port, open for the members of the roster where it is this party's own.
+    ///
+    /// # Errors
+    /// A [`Failure`] where it cannot be opened.
+    pub async fn open(self, party: &Party) -> Result<Arc<Reception>, Failure> {
+        match self {
+            Entrance::Port(address) => {
+                let allowed = carrier::only(party.federation.roster.members().map(|m| m.key.0).collect());
+                Ok(Arc::new(Reception::open(party.identity.clone(), &*party.carrier, address, allowed).await?.0))
+            }
+            Entrance::Shared(reception) => Ok(reception),
+        }
+    }
+}
+
 impl From<SocketAddr> for Entrance {
     fn from(address: SocketAddr) -> Entrance {
         Entrance::Port(address)
@@ -248,13 +252,7 @@ impl Opened {
     /// # Errors
     /// A [`Failure`] where a port cannot be opened.
     pub(super) async fn new(entrance: Entrance, door: Door, party: &Party) -> Result<Opened, Failure> {
-        let reception = match entrance {
-            Entrance::Port(address) => {
-                let allowed = carrier::only(party.federation.roster.members().map(|m| m.key.0).collect());
-                Arc::new(Reception::open(party.identity.clone(), &*party.carrier, address, allowed).await?.0)
-            }
-            Entrance::Shared(reception) => reception,
-        };
+        let reception = entrance.open(party).await?;
         let door = Arc::new(door);
         reception.greeters.send_replace(Greeters::To(door.clone()));
         Ok(Opened(reception, door))

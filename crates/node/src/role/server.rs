@@ -1,10 +1,9 @@
 //! The coordinator: runs the plan's method as a conversation in totals.
 
 use std::{
-    collections::BTreeMap,
+    collections::{BTreeMap, BTreeSet},
     fs,
     io::ErrorKind,
-    net::SocketAddr,
     path::{Path, PathBuf},
     time::{Duration, Instant},
 };
@@ -18,11 +17,11 @@ use veilsum_proto::{
 };
 
 use super::{
-    aggregator_host::{AggregatorHost, HostConfig, HostEvent},
+    aggregator_host::{AggregatorHost, HostEvent},
     config::{Party, patience, returning},
     notice::Notice,
     reception::Entrance,
-    status, stop,
+    stop,
 };
 pub use super::{config::OnLoss, progress::Progress};
 use crate::result::Outcome;
@@ -51,12 +50,8 @@ pub struct ServerConfig {
     pub timing: Timing,
     /// What to do about a site that is lost.
     pub on_loss: OnLoss,
-    /// Folder for the result, which is on the disk before anybody is told that the run is over.
-    pub out: Option<PathBuf>,
     /// Folder of the journal from which a restart takes the run up; without one, a crash ends the run.
     pub state: Option<PathBuf>,
-    /// Told the bound address once the port is open.
-    pub bound: Option<tokio::sync::oneshot::Sender<SocketAddr>>,
 }
 
 impl ServerConfig {
@@ -80,19 +75,18 @@ impl ServerConfig {
 ///
 /// # Errors
 /// A [`Failure`] with its exit code; everybody else is told before it returns.
-pub async fn run(mut config: ServerConfig) -> Result<RunResult, Failure> {
-    config.party.tell(status::begins(&config.party, PartyId::Coordinator));
-    let (party, state) = (config.party.clone(), config.state.clone());
-    let (timing, slots) = (config.on_loss.applied(config.timing), party.federation.terms.slots);
-    let host = HostConfig { party, role: PartyId::Coordinator, timing, slots, state };
-    let mut hub = AggregatorHost::open(host, config.entrance.clone()).await?;
+pub async fn run(config: ServerConfig) -> Result<RunResult, Failure> {
+    run_to(config, None).await
+}
+
+/// The same, with the result in the folder `out` before anybody is told that the run is over.
+async fn run_to(config: ServerConfig, out: Option<&Path>) -> Result<RunResult, Failure> {
+    let (party, timing, state) = (config.party.clone(), config.on_loss.applied(config.timing), config.state.as_deref());
+    let mut hub = AggregatorHost::open(party, PartyId::Coordinator, timing, config.entrance.clone(), state).await?;
     if !hub.begun && hub.known == 0 {
         forget_the_end(config.state.as_deref())?;
     }
     hub.without(config.without.iter().copied());
-    if let (Some(bound), Some(address)) = (config.bound.take(), hub.address()) {
-        let _ = bound.send(address);
-    }
     let conversation = MethodSession::of(&config.party.federation.work, config.party.federation.form()?)?;
     let mut run = Run {
         hub: &mut hub,
@@ -100,8 +94,8 @@ pub async fn run(mut config: ServerConfig) -> Result<RunResult, Failure> {
         conversation,
         counted: false,
         first: Vec::new(),
-        lost: Vec::new(),
-        refused: Vec::new(),
+        lost: BTreeSet::new(),
+        refused: BTreeSet::new(),
         told: Vec::new(),
         said_why: false,
         reasons: BTreeMap::new(),
@@ -116,39 +110,31 @@ pub async fn run(mut config: ServerConfig) -> Result<RunResult, Failure> {
     };
     if result.as_ref().err().is_none_or(|failure| Code::ends_a_run(failure.code as u8)) {
         forget_the_end(config.state.as_deref())?;
-    }
-    if result.as_ref().is_err_and(|f| Code::ends_a_run(f.code as u8)) {
-        hub.forget();
+        if result.is_err() {
+            hub.forget();
+        }
     }
     let writer = config.party.writer();
-    let signed = result.and_then(|mut result| {
+    let signed = async {
+        let mut result = result?;
         result.traffic = hub.traffic.clone();
         result.openings = hub.openings().map(Into::into);
         result.signed = Some((hub.run(), writer.sign(&result, &hub.run())?));
-        Ok(result)
-    });
-    let result = match signed {
-        Ok(result) => match &config.out {
-            // Whoever waits for the end waits on: an end that is told is on disk.
-            Some(out) => {
-                let write = stop::until_written(|| report::write(out, &result, None, &writer));
-                let written = stop::unless_told(write, "start the run again").await;
-                written.map(|_| result).map_err(|failure| with_a_way_back(failure, config.state.as_deref()))
-            }
-            None => Ok(result),
-        },
-        failed => failed,
-    };
-    let mut result = match result {
-        Ok(result) => result,
-        // Nobody is told an end that is not on disk: links close as in a crash, and the run is taken up once there is space.
-        Err(failure) if failure.code == Code::Storage => {
-            hub.close(|_| None).await;
-            return Err(failure);
+        // Whoever waits for the end waits on: an end that is told is on disk.
+        if let Some(out) = out {
+            let write = stop::until_written(|| report::write(out, &result, None, &writer));
+            let written = stop::unless_told(write, "start the run again").await;
+            written.map_err(|failure| with_a_way_back(failure, config.state.as_deref()))?;
         }
+        Ok::<_, Failure>(result)
+    };
+    let mut result = match signed.await {
+        Ok(result) => result,
         Err(failure) => {
+            // Nobody is told an end that is not on disk: links close as in a crash, and the run is taken up once there is space.
+            let told = failure.code != Code::Storage;
             let last = codec::encode(&Aborted { code: failure.code as u8, why: clean(&failure.message) });
-            hub.close(|_| Some((Kind::Aborted, last.clone()))).await;
+            hub.close(|_| told.then(|| (Kind::Aborted, last.clone()))).await;
             return Err(failure);
         }
     };
@@ -196,11 +182,10 @@ fn last_word(federation: &Federation, result: &RunResult) -> Finished {
 ///
 /// # Errors
 /// Those of [`run`], and a [`Failure`] where nothing can be written.
-pub async fn run_and_write(mut config: ServerConfig, out: &Path) -> Result<(RunResult, Vec<PathBuf>), Failure> {
+pub async fn run_and_write(config: ServerConfig, out: &Path) -> Result<(RunResult, Vec<PathBuf>), Failure> {
     let (state, session) = (config.state.clone(), config.party.session(PartyId::Coordinator));
-    config.out = Some(out.to_owned());
     let writer = config.party.writer();
-    let result = run(config).await?;
+    let result = run_to(config, Some(out)).await?;
     // Once more, with the sites' signatures and what went over the links until its end. What lies there is whole but for these.
     let mut written = stop::until_written(|| report::write(out, &result, None, &writer)).await?;
     written.extend(report::page::kept_beside(&out.join("result.json"), &writer.federation));
@@ -222,7 +207,7 @@ const LOOK: Duration = Duration::from_millis(500);
 /// A [`Failure`] where the file cannot be written.
 pub fn end(state: &Path, set_back: bool) -> Result<(), Failure> {
     let why = if set_back { SET_BACK } else { "" };
-    Ok(files::write_private(state.join(END), why.as_bytes(), Existing::Replace)?)
+    files::write_private(state.join(END), why.as_bytes(), Existing::Replace)
 }
 
 /// Why a run was ended that a member had left, by that member's word.
@@ -263,10 +248,9 @@ struct Run<'a> {
     counted: bool,
     /// The sites of the first total.
     first: Vec<u16>,
-    /// Who was lost.
-    lost: Vec<String>,
-    /// Who refused to answer.
-    refused: Vec<String>,
+    /// Who was lost, and who refused to answer.
+    lost: BTreeSet<u16>,
+    refused: BTreeSet<u16>,
     /// What a reader of the result should know; of a site that went, with its place in the roster.
     told: Vec<(Option<u16>, String)>,
     /// Whether a failure has said why the sites went that are gone.
@@ -307,10 +291,8 @@ impl Run<'_> {
         }
         let more = self.told.iter().filter(|(site, _)| site.is_none() || !self.said_why).map(|(_, line)| line);
         let reason: Vec<&str> = std::iter::once(&failure.message).chain(more).map(String::as_str).collect();
-        // In the roster's order, whoever was noticed first.
-        let place = |name: &String| self.config.party.federation.roster.sites.iter().position(|m| m.name == *name);
-        self.lost.sort_by_key(place);
-        let early = Early::of(&outcome, &reason.join("; "), self.lost.clone(), self.refused.clone());
+        let (lost, refused) = (self.hub.names(&self.lost), self.hub.names(&self.refused));
+        let early = Early::of(&outcome, &reason.join("; "), lost, refused);
         tracing::warn!("the run ends early: {}", early.reason);
         self.result(&outcome, n, Some(early))
     }
@@ -428,10 +410,7 @@ impl Run<'_> {
                 self.told.push((Some(number), format!("{site}: {why}")));
                 self.note(number, &why);
                 let refused = matches!(why, Loss::Refused(_));
-                let absent = if refused { &mut self.refused } else { &mut self.lost };
-                if !absent.contains(&site) {
-                    absent.push(site);
-                }
+                if refused { &mut self.refused } else { &mut self.lost }.insert(number);
                 Ok(())
             }
             aggregator::Event::WrongShare { holder, owner } => {

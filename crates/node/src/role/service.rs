@@ -106,7 +106,7 @@ pub async fn run(mut config: ServiceConfig) -> Result<(), Failure> {
         reception,
         running: None,
         over: None,
-        full: None,
+        not_before: Instant::now(),
         pause: FIRST_PAUSE,
         unusable: None,
         seen: None,
@@ -133,7 +133,6 @@ pub async fn run(mut config: ServiceConfig) -> Result<(), Failure> {
                 {
                     return Err(failure);
                 }
-                service.reception.close();
                 let next = "start it again whenever you like: nobody who waits has to begin anew, and a run goes on";
                 return Err(stop::failure(code, next));
             }
@@ -155,7 +154,6 @@ async fn only_one(folder: &Path) -> Result<fs::File, Failure> {
 struct Running {
     run: Run,
     task: JoinHandle<Result<RunResult, Failure>>,
-    opened: Option<oneshot::Receiver<SocketAddr>>,
 }
 
 struct Service {
@@ -166,13 +164,13 @@ struct Service {
     running: Option<Running>,
     /// A run that has ended, until that is on disk: its number, its exit code, and what it came to.
     over: Option<(u64, u8, String)>,
-    /// Nothing could be written: when it is tried again.
-    full: Option<Instant>,
+    /// Where nothing could be written: when it is tried again.
+    not_before: Instant,
     /// How long it is waited the next time.
     pause: Duration,
     unusable: Option<String>,
-    /// Length and age of the files at the last reading.
-    seen: Option<[Stamp; 3]>,
+    /// Length and age of the files at the last reading, and whether the parties of a run could greet then.
+    seen: Option<([Stamp; 3], bool)>,
     looks: u32,
 }
 
@@ -182,45 +180,45 @@ type Stamp = Option<(u64, String)>;
 impl Service {
     /// The disk is full, or fails. What was under way is taken up as after a crash, which nobody is told is an end.
     fn wait_for_space(&mut self, failure: Failure) {
-        if self.full.is_none() && self.pause == FIRST_PAUSE {
+        if self.pause == FIRST_PAUSE {
             (self.config.news)(format!(
                 "{} ({}); it is tried again, and nobody is told that a run is over",
                 failure.message, failure.advice
             ));
         }
-        self.full = Some(Instant::now() + self.pause);
+        self.not_before = Instant::now() + self.pause;
         self.pause = (self.pause * 2).min(LONGEST_PAUSE);
         self.seen = None;
     }
 
     async fn look(&mut self) -> Result<(), Failure> {
-        if self.full.is_some_and(|until| Instant::now() < until) {
+        if Instant::now() < self.not_before {
             return Ok(());
         }
-        self.full = None;
         self.tend().await?;
         let seen = ["federation.toml", "roster.toml", "plan.toml"].map(|file| {
             let metadata = fs::metadata(self.config.folder.join(file)).ok()?;
             Some((metadata.len(), format!("{:?}", metadata.modified())))
         });
+        let seen = (seen, self.running.is_some() && self.reception.leads());
         self.looks += 1;
         if self.seen.as_ref() == Some(&seen) && !self.looks.is_multiple_of(READ_ANYWAY) {
             return Ok(());
         }
-        self.seen = Some(seen);
         let mut state = State::read(&self.config.folder)?;
         if state.unusable != self.unusable {
             self.unusable = state.unusable.clone();
             self.unusable.iter().for_each(|why| (self.config.news)(format!("not handed out: {why}")));
         }
         match (&self.running, state.run()) {
-            (Some(running), _) => state.running = running.opened.is_none(),
+            (Some(_), _) => state.running = seen.1,
             (None, Some(run)) => {
                 let run = run.clone();
                 self.begin(run, &state)?;
             }
             (None, None) => self.reception.nothing_goes_on(),
         }
+        self.seen = Some(seen);
         self.lobby.take(state);
         if self.running.is_none() {
             self.pause = FIRST_PAUSE;
@@ -245,7 +243,6 @@ impl Service {
         }
         (self.config.news)(format!("run {} goes on; its result will be in {}", run.number, out.display()));
         let named = |(at, site): (usize, &Member)| run.without.contains(&site.name).then_some(at as u16);
-        let (bound, opened) = oneshot::channel();
         let mut party = Party {
             carrier: self.config.carrier.clone(),
             progress: self.config.progress.clone(),
@@ -258,12 +255,10 @@ impl Service {
             entrance: Entrance::Shared(self.reception.clone()),
             timing: self.config.timing,
             on_loss: self.config.on_loss,
-            out: None,
             state: Some(self.config.state.clone()),
-            bound: Some(bound),
         };
         let task = tokio::spawn(async move { server::run_and_write(config, &out).await.map(|(result, _)| result) });
-        self.running = Some(Running { run, task, opened: Some(opened) });
+        self.running = Some(Running { run, task });
         Ok(())
     }
 
@@ -283,18 +278,14 @@ impl Service {
         Ok(())
     }
 
-    /// Sees whether a run's door is open, and whether it has ended.
+    /// Sees whether a run has ended.
     async fn tend(&mut self) -> Result<(), Failure> {
         self.write_the_end()?;
-        let Some(running) = &mut self.running else { return Ok(()) };
-        if running.opened.as_mut().is_some_and(|opened| opened.try_recv().is_ok()) {
-            running.opened = None;
-            self.seen = None;
-        }
+        let Some(running) = &self.running else { return Ok(()) };
         if !running.task.is_finished() {
             return Ok(());
         }
-        let Some(Running { run, task, .. }) = self.running.take() else { return Ok(()) };
+        let Some(Running { run, task }) = self.running.take() else { return Ok(()) };
         self.seen = None;
         let ended = task.await.unwrap_or_else(|e| Err(Failure::new(Code::Internal, e, "please report this defect")));
         let (code, how) = match ended {

@@ -65,17 +65,8 @@ pub(super) struct SiteSession {
     moved: Vec<Moved>,
     /// Shares have left for at least one question, in this process or one before it.
     released: bool,
-    /// The aggregator said that the run is over, and whether it may be taken up all the same.
-    ended: Option<Ended>,
-}
-
-/// What an aggregator's last word says of its run.
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Ended {
-    /// Nobody takes it up.
-    ForGood,
-    /// It was interrupted.
-    Interrupted,
+    /// Whether the run is over for good, once the aggregator has said its last word of it.
+    over_for_good: Option<bool>,
 }
 
 /// Whether the conversations are to end, and how.
@@ -98,10 +89,6 @@ async fn stopped(stop: &mut watch::Receiver<Stop>) -> Stop {
     }
 }
 
-fn away() -> Failure {
-    stop::failure(Code::Interrupted, "start again")
-}
-
 fn site_config(config: &ClientConfig, aggregator: PartyId) -> SiteConfig {
     SiteConfig {
         identity: config.party.identity.clone(),
@@ -110,14 +97,6 @@ fn site_config(config: &ClientConfig, aggregator: PartyId) -> SiteConfig {
         floor: config.site.policy.floor.clone(),
         aggregator,
     }
-}
-
-/// How a connection ended.
-enum Ending {
-    Finished,
-    /// This process was told to stop.
-    Left,
-    Lost(CarrierError),
 }
 
 impl SiteSession {
@@ -181,7 +160,7 @@ impl SiteSession {
             report: ClientReport::default(),
             moved: Vec::new(),
             released,
-            ended: None,
+            over_for_good: None,
         })
     }
 
@@ -191,48 +170,50 @@ impl SiteSession {
 
     /// Talks until the aggregator says that the run is over, something fails, or `stop` says so.
     pub(super) async fn run(mut self, mut stop: watch::Receiver<Stop>) -> Result<ClientReport, Failure> {
+        let mut line = None;
+        let over = tokio::select! {
+            over = self.until_over(&mut line) => over,
+            why = stopped(&mut stop) => {
+                // Where it is away the journal stays as it is, to come back with; the other side sees at once that this site is gone.
+                if let Some(line) = &mut line {
+                    line.finish().await;
+                }
+                if why == Stop::Over { Ok(true) } else { Err(stop::failure(Code::Interrupted, "start again")) }
+            }
+        };
+        if over? { self.over().await } else { Ok(self.report) }
+    }
+
+    /// Talks over as many connections as it takes; the one that stands is in `there`. Whether the run is over for this site.
+    async fn until_over(&mut self, there: &mut Option<Line>) -> Result<bool, Failure> {
         let mut patience = self.config.patience;
         loop {
-            let connect = Line::connect(&self.config.party, self.aggregator, &self.address, patience);
-            let line = tokio::select! {
-                line = connect => line,
-                why = stopped(&mut stop) => return if why == Stop::Over { self.over().await } else { Err(away()) },
-            };
-            let mut line = match line {
+            let line = match Line::connect(&self.config.party, self.aggregator, &self.address, patience).await {
                 // The rows are counted; without the intermediary the run goes on.
                 Err(f) if f.code == Code::Network && self.aggregator == PartyId::Intermediary && self.released => {
                     tracing::warn!("{}; its part is done, the run goes on", f.message);
-                    return self.over().await;
+                    return Ok(true);
                 }
+                // If the coordinator takes up the run, this site may be started again and goes on in it: the journal stays.
                 Err(f) if f.code == Code::Network => {
                     let coordinator = self.config.party.federation.roster.coordinator.name.clone();
-                    return self.alone(&f, coordinator).unwrap_or(Err(f));
+                    return self.alone(f, coordinator).map(|()| false);
                 }
                 // The run has ended while this site was away, and every total was opened to it: it came to the result itself.
                 Err(f) if f.code == Code::Denied && self.run.as_ref().is_some_and(|run| run.replay().is_done()) => {
-                    let Some(Ok(report)) = self.alone(&f, String::new()) else { return Err(f) };
-                    self.report = report;
-                    return self.over().await;
+                    return self.alone(f, String::new()).map(|()| true);
                 }
-                line => line?,
+                line => there.insert(line?),
             };
-            let ending = tokio::select! {
-                ending = self.converse(&mut line) => ending,
-                why = stopped(&mut stop) => Ok(if why == Stop::Over { Ending::Finished } else { Ending::Left }),
-            };
-            match ending {
-                Ok(Ending::Finished) => {
+            match self.converse(line).await {
+                Ok(None) => {
                     line.finish().await;
-                    return self.over().await;
+                    return Ok(true);
                 }
-                // The journal stays as it is, to come back with; the other side sees at once that this site is gone.
-                Ok(Ending::Left) => {
-                    line.finish().await;
-                    return Err(away());
-                }
-                Ok(Ending::Lost(e)) => {
-                    let (to, why) = (self.name(), e.to_string());
+                Ok(Some(lost)) => {
+                    let (to, why) = (self.name(), lost.to_string());
                     self.config.party.tell(Progress::Dialling { to, why });
+                    *there = None;
                     tokio::time::sleep(PAUSE).await;
                     // Once this site has answered, a coordinator that stays away is gone. For the intermediary, which may have to
                     // judge, the run waits as long as it lasts.
@@ -242,7 +223,9 @@ impl SiteSession {
                 }
                 Err(failure) => {
                     line.finish().await;
-                    if self.is_over_for_good(&failure) {
+                    // [JRN-4]: nobody takes up this run with this site: the aggregator ended it, broke a rule, or was refused. An interrupted
+                    // one, and one whose aggregator is out of reach, may be taken up, and then needs the journal.
+                    if self.over_for_good.unwrap_or([Code::Policy, Code::Peer].contains(&failure.code)) {
                         self.wipe()?;
                     }
                     return Err(failure);
@@ -251,16 +234,18 @@ impl SiteSession {
         }
     }
 
-    /// The result that this site comes to on its own, from the totals that were opened to it ([APP-8]). Where the coordinator is
-    /// gone the journal stays: if it takes up the run, this site may be started again and goes on in it.
-    fn alone(&mut self, why: &Failure, lost: String) -> Option<Result<ClientReport, Failure>> {
-        let result = self.run.as_ref()?.replay().alone(&why.message, lost)?;
-        Some(result.map(|result| {
-            let mut report = std::mem::take(&mut self.report);
-            report.model = result.model.clone();
-            report.result = Some(result);
-            report
-        }))
+    /// Comes to the result on its own, from the totals that were opened to this site ([APP-8]).
+    ///
+    /// # Errors
+    /// `why`, where there is none.
+    fn alone(&mut self, why: Failure, lost: String) -> Result<(), Failure> {
+        let Some(result) = self.run.as_ref().and_then(|run| run.replay().alone(&why.message, lost)) else {
+            return Err(why);
+        };
+        let result = result?;
+        self.report.model = result.model.clone();
+        self.report.result = Some(result);
+        Ok(())
     }
 
     /// The run is over for this site: the keys are of no more use. What was answered stands in the ledger.
@@ -277,16 +262,8 @@ impl SiteSession {
         self.journal.as_mut().map_or(Ok(()), |journal| journal.rewrite(&[]))
     }
 
-    /// [JRN-4]: whether nobody takes up this run with this site: the aggregator ended it, broke a rule, or was refused. An
-    /// interrupted one, and one whose aggregator is out of reach, may be taken up, and then needs the journal.
-    fn is_over_for_good(&self, failure: &Failure) -> bool {
-        match self.ended {
-            Some(ended) => ended == Ended::ForGood,
-            None => [Code::Policy, Code::Peer].contains(&failure.code),
-        }
-    }
-
-    async fn converse(&mut self, line: &mut Line) -> Result<Ending, Failure> {
+    /// Talks over one connection. Why that was lost; nothing where the aggregator has no more to say.
+    async fn converse(&mut self, line: &mut Line) -> Result<Option<CarrierError>, Failure> {
         // An intermediary that was started again may not have kept it.
         if let Some(distances) = &self.distances {
             line.tell(Kind::CentreDistances, distances).await;
@@ -294,32 +271,32 @@ impl SiteSession {
         loop {
             let bytes = match self.receive(line).await? {
                 Ok(Some(bytes)) => bytes,
-                Ok(None) => return Ok(Ending::Lost(CarrierError::Closed("the other side hung up".into()))),
+                Ok(None) => return Ok(Some(CarrierError::closed("the other side hung up"))),
                 Err(e @ CarrierError::Frame(_)) => return Err(e.into()),
-                Err(e) => return Ok(Ending::Lost(e)),
+                Err(e) => return Ok(Some(e)),
             };
             (self.config.party.heard)(self.aggregator, &bytes);
             match message::kind_of(&bytes) {
                 Some(Kind::Finished) => {
                     let finished: Finished = line.open(&bytes, Kind::Finished)?;
-                    self.ended = Some(Ended::ForGood);
+                    self.over_for_good = Some(true);
                     if self.aggregator == PartyId::Coordinator {
                         self.last_word(&finished, line).await?;
                     }
-                    return Ok(Ending::Finished);
+                    return Ok(None);
                 }
                 Some(Kind::Aborted) => {
                     let aborted: Aborted = line.open(&bytes, Kind::Aborted)?;
                     if Code::is_told_to_stop(aborted.code) {
-                        return Ok(Ending::Lost(CarrierError::closed("its operator stopped it")));
+                        return Ok(Some(CarrierError::closed("its operator stopped it")));
                     }
-                    self.ended = Some(if Code::ends_a_run(aborted.code) { Ended::ForGood } else { Ended::Interrupted });
+                    self.over_for_good = Some(Code::ends_a_run(aborted.code));
                     // A refusal is another matter: the floor under the rows is the intermediary's to watch.
                     let refused = aborted.code == Code::Policy as u8;
                     if self.aggregator == PartyId::Intermediary && self.released && !refused {
                         // The rows are counted; whether the run goes on is the coordinator's to say.
                         tracing::warn!("{} ended its part: {}", self.name(), clean(&aborted.why));
-                        return Ok(Ending::Finished);
+                        return Ok(None);
                     }
                     return Err(dial::aborted(&self.name(), &aborted));
                 }
@@ -338,7 +315,7 @@ impl SiteSession {
                 }
                 _ => {}
             }
-            self.site.set_standing(self.keeper.standing());
+            self.site.set_standing(self.keeper.with(|ledger| ledger.standing()));
             let handled = aside_from(bytes.len(), || self.site.handle(Input::Message(&bytes), &mut system_rng())).await;
             if let Err(e) = handled {
                 self.tell_refusal(&e, &bytes, line).await?;
@@ -389,7 +366,7 @@ impl SiteSession {
                 tracing::warn!("{} began a new run; joining it with fresh keys", self.name());
                 self.wipe()?;
                 self.site = Site::new(site_config(&self.config, self.aggregator))?;
-                self.site.set_standing(self.keeper.standing());
+                self.site.set_standing(self.keeper.with(|ledger| ledger.standing()));
                 (self.released, self.distances) = (false, None);
                 if self.aggregator == PartyId::Coordinator {
                     self.hand.lay(None);
@@ -439,7 +416,9 @@ impl SiteSession {
                 }
                 Output::Event(Event::Met { deck, members }) => {
                     let talk = self.talk()?;
-                    aside(|| self.keeper.meet(&self.config.party.federation.roster, &talk, deck, &members))?;
+                    // [LED-11]: nothing of it is kept where the ledger of one of them was set back.
+                    let met = aside(|| self.keeper.with(|ledger| ledger.meet(&talk, deck, &members)))?;
+                    met.map_err(|back| back.error(self.config.party.name_of(PartyId::Site(back.site))))?;
                 }
                 Output::Event(Event::Asked(asked)) => refused = self.answer(asked, line, bytes).await?,
                 Output::Event(Event::Opened { directory, values, cohort, .. }) => {

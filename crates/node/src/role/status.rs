@@ -138,7 +138,7 @@ pub struct Round {
 }
 
 /// Another party.
-#[derive(Serialize, Deserialize, Clone, PartialEq, Eq, Debug)]
+#[derive(Serialize, Deserialize, Clone, PartialEq, Eq, Default, Debug)]
 pub struct Peer {
     /// Its name.
     pub party: String,
@@ -189,12 +189,6 @@ pub(super) fn begins(party: &Party, id: PartyId) -> Progress {
         plan: fingerprint(&party.federation.terms.hash().0),
         others,
         of: questions(party, id),
-    }
-}
-
-impl Peer {
-    fn new(party: String) -> Peer {
-        Peer { party, over: None, since: None, heard: None, lost: None }
     }
 }
 
@@ -283,7 +277,7 @@ impl Status {
                     started,
                     last_run,
                     phase: Phase::Waiting,
-                    parties: others.iter().cloned().map(Peer::new).collect(),
+                    parties: others.iter().map(|party| Peer { party: party.clone(), ..Peer::default() }).collect(),
                     most: *of,
                     ..Status::new(party, role)
                 };
@@ -399,7 +393,7 @@ mod tests {
     use super::*;
 
     fn of(names: &[&str]) -> Status {
-        let parties = names.iter().map(|name| Peer::new((*name).to_owned())).collect();
+        let parties = names.iter().map(|name| Peer { party: (*name).to_owned(), ..Peer::default() }).collect();
         Status { parties, phase: Phase::Waiting, most: 31, ..Status::new("lead", "coordinator") }
     }
 

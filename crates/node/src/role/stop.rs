@@ -2,18 +2,19 @@
 
 use std::{
     future::Future,
-    sync::atomic::{AtomicBool, AtomicU8, Ordering},
+    sync::{
+        LazyLock,
+        atomic::{AtomicBool, Ordering},
+    },
     time::Duration,
 };
 
-use tokio::sync::Notify;
+use tokio::sync::watch;
 
 use crate::error::{Code, Failure};
 
-/// The exit code of whoever told this process to stop; 0 where nobody did.
-static TOLD: AtomicU8 = AtomicU8::new(0);
-/// Wakes those who wait for it.
-static NOW: Notify = Notify::const_new();
+/// The exit code that whoever told this process to stop gave it, once somebody did.
+static TOLD: LazyLock<watch::Sender<Option<Code>>> = LazyLock::new(watch::Sender::default);
 
 /// Whether signals belong to the program that this library is a part of.
 static LEFT_ALONE: AtomicBool = AtomicBool::new(false);
@@ -37,8 +38,7 @@ pub fn listen() {
     let first = signalled();
     tokio::spawn(async {
         let code = first.await;
-        TOLD.store(code as u8, Ordering::Release);
-        NOW.notify_waiters();
+        TOLD.send_replace(Some(code));
         let _ = tokio::time::timeout(IN_GOOD_ORDER, signalled()).await;
         std::process::exit(code as i32);
     });
@@ -46,18 +46,10 @@ pub fn listen() {
 
 /// Waits until this process is told to stop, and says with which exit code it then ends.
 pub async fn told() -> Code {
-    let before = async {
-        loop {
-            let now = NOW.notified();
-            let code = TOLD.load(Ordering::Acquire);
-            if code != 0 {
-                return Code::from_number(code);
-            }
-            now.await;
-        }
-    };
+    let mut told = TOLD.subscribe();
+    let before = async { told.wait_for(Option::is_some).await.ok().and_then(|code| *code) };
     tokio::select! {
-        code = before => code,
+        Some(code) = before => code,
         code = signalled() => code,
     }
 }

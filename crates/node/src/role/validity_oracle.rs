@@ -2,12 +2,12 @@
 
 use std::collections::BTreeMap;
 
-use veilsum_proto::{Error, Rule, aggregator, message::Kind, roster::PartyId};
+use veilsum_proto::{Error, Rule, message::Kind, roster::PartyId};
 
 use super::{
-    aggregator_host::{AggregatorHost, HostEvent},
+    aggregator_host::AggregatorHost,
     config::IntermediaryConfig,
-    notice::Notice,
+    intermediary::{Coordinator, End, total},
 };
 use crate::{
     app_messages::{CentreDistances, JudgeReply, JudgeRequest},
@@ -16,15 +16,16 @@ use crate::{
 };
 
 /// Asks the sites for the validation totals of what they hold, and draws the verdicts. `rows` is the count, `counted` whom
-/// it covers. `early` is what sites handed over before the coordinator asked. What is handed over is written down for a process after
-/// this one: sites hand it over once. How long a site may stay away is the state machine's to say; until then it is named.
+/// it covers. `early` is what sites handed over before the coordinator asked. How long a site may stay away is the state machine's to say;
+/// until then it is named.
 pub(super) async fn judge(
     hub: &mut AggregatorHost,
-    config: &IntermediaryConfig,
+    link: &mut Coordinator<'_>,
     request: &JudgeRequest,
     (counted, rows): (&[u16], u64),
     early: &BTreeMap<PartyId, Vec<u8>>,
-) -> Result<JudgeReply, Failure> {
+) -> Result<JudgeReply, End> {
+    let config = link.config;
     let oracle = Oracle::new(&config.party.federation.work, request, &config.party.federation.form()?)?;
     let (question, words) = oracle.question();
     hub.ask(question.to_bytes(), words);
@@ -32,25 +33,12 @@ pub(super) async fn judge(
     for (from, bytes) in early {
         take_distances(hub, config, (*from, bytes), &oracle, &mut distances)?;
     }
-    let mut written = false;
-    let mut notice = Notice::new();
-    let (values, cohort) = loop {
-        // Before there is a total.
-        if let (false, Some(distances)) = (written, &distances) {
-            hub.journal.count(|counting| counting.distances = Some(distances.clone()))?;
-            written = true;
-        }
-        match hub.next(Some(notice.next())).await {
-            HostEvent::Aggregator(aggregator::Event::Total { values, cohort, .. }) => break (values, cohort),
-            HostEvent::Aggregator(aggregator::Event::Failed(e)) => return Err(e.into()),
-            HostEvent::Aggregator(event) => super::server::log(&config.party.federation.roster, &event),
-            HostEvent::Control { from, kind: Kind::CentreDistances, bytes } => {
-                take_distances(hub, config, (from, &bytes), &oracle, &mut distances)?;
-            }
-            HostEvent::Control { .. } => {}
-            HostEvent::Deadline => hub.tell_of_wait(&mut notice),
-        }
+    let take = |hub: &mut AggregatorHost, from, kind, bytes: Vec<u8>| match kind {
+        Kind::CentreDistances => take_distances(hub, config, (from, &bytes), &oracle, &mut distances),
+        _ => Ok(()),
     };
+    // The same question again is answered with the verdicts.
+    let (values, cohort) = total(hub, link, Kind::JudgeRequest, take).await?;
     let none = "no site handed over the distances between the centres";
     let distances = distances.ok_or_else(|| Failure::new(Code::Peer, none, "speak to the sites"))?;
     let known = (cohort == counted).then_some(rows);
@@ -59,14 +47,15 @@ pub(super) async fn judge(
     let floor = config.party.federation.terms.min_total_rows;
     if verdicts.iter().any(|verdict| verdict.rows < floor) {
         let what = format!("the rows that are left are below the plan's floor of {floor}");
-        return Err(Failure::new(Code::Policy, what, "run again when the missing sites are there"));
+        return Err(Failure::new(Code::Policy, what, "run again when the missing sites are there").into());
     }
     Ok(JudgeReply::new(cohort, &verdicts))
 }
 
-/// Every site sends the same distances: they follow from what all hold.
+/// Every site sends the same distances: they follow from what all hold. They are written down, before there is a total, for a process after
+/// this one: sites hand them over once.
 fn take_distances(
-    hub: &AggregatorHost,
+    hub: &mut AggregatorHost,
     config: &IntermediaryConfig,
     (from, bytes): (PartyId, &[u8]),
     oracle: &Oracle,
@@ -79,7 +68,10 @@ fn take_distances(
         return Err(Error::PeerMisbehaved { who, what, rule: Rule::App5 }.into());
     }
     match distances {
-        None => *distances = Some(found),
+        None => {
+            hub.journal.count(|counting| counting.distances = Some(found.clone()))?;
+            *distances = Some(found);
+        }
         Some(known) if *known == found => {}
         Some(_) => {
             let what = "sites hold different centres: somebody laid different questions before them, or a site lies";

@@ -5,8 +5,7 @@
 use std::path::Path;
 
 use serde::{Deserialize, Serialize};
-use veilsum_proto::{Error, aggregator::Record, codec, suite::Hash};
-use zeroize::Zeroizing;
+use veilsum_proto::{aggregator::Record, suite::Hash};
 
 use super::{Entry, Journal};
 use crate::{
@@ -29,14 +28,6 @@ impl Entry for HubEntry {
     const DAMAGED: &str = "move the file away and begin the run anew; never put an older copy in its place";
     const MAX_ENTRY: usize = 64 << 20;
     const MAX_FILE: u64 = 16 << 30;
-
-    fn bytes(&self) -> Zeroizing<Vec<u8>> {
-        Zeroizing::new(codec::encode(self))
-    }
-
-    fn read(bytes: &[u8]) -> Result<HubEntry, Error> {
-        codec::decode("journal entry", bytes, Self::MAX_ENTRY)
-    }
 }
 
 /// What an intermediary counts for.

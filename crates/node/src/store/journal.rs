@@ -6,22 +6,23 @@
 
 use std::{
     fs::{self, File},
-    io::{self, Read, Seek, SeekFrom, Write},
+    io::{self, Read, Seek, SeekFrom, Write as _},
     marker::PhantomData,
     os::unix::fs::MetadataExt,
     path::{Path, PathBuf},
     time::SystemTime,
 };
 
+use serde::{Serialize, de::DeserializeOwned};
 use veilsum_door::{self as door, Log};
 use veilsum_proto::{
-    Error,
+    codec,
     journal::Record,
     suite::{self, Hash},
 };
 use zeroize::Zeroizing;
 
-use super::aside;
+use super::{Write, aside, side_by_side};
 use crate::{error::Failure, files};
 
 const MAGIC: &[u8; 16] = b"veilsum-journal1";
@@ -29,7 +30,7 @@ const MAGIC: &[u8; 16] = b"veilsum-journal1";
 const HEAD: usize = 16;
 
 /// The entries of a journal.
-pub trait Entry: Sized {
+pub trait Entry: Serialize + DeserializeOwned + Sync {
     /// How the name of the file ends.
     const ENDING: &str;
     /// What to do about a damaged file.
@@ -40,13 +41,6 @@ pub trait Entry: Sized {
     const MAX_FILE: u64;
     /// Whether what cannot be read at its end is dropped, because whoever reads it knows how far it has to reach.
     const MAY_LOSE_ITS_END: bool = false;
-    /// Its bytes.
-    fn bytes(&self) -> Zeroizing<Vec<u8>>;
-    /// Reads an entry back.
-    ///
-    /// # Errors
-    /// `Error::Journal`.
-    fn read(bytes: &[u8]) -> Result<Self, Error>;
 }
 
 /// The entries of a site. The largest is a deck of 1,000 members and 256 slots.
@@ -56,14 +50,6 @@ impl Entry for Record {
         "never put an older copy in its place: a site needs a new plan, as it can no longer tell what it answered";
     const MAX_ENTRY: usize = 16 << 20;
     const MAX_FILE: u64 = 256 << 20;
-
-    fn bytes(&self) -> Zeroizing<Vec<u8>> {
-        self.to_bytes()
-    }
-
-    fn read(bytes: &[u8]) -> Result<Self, Error> {
-        Record::from_bytes(bytes)
-    }
 }
 
 /// The disk or its permissions.
@@ -182,13 +168,13 @@ impl<R: Entry> Journal<R> {
             }
             // These entries were being overwritten when the process ended, and all that replaces them was on disk by then.
             (Err(what), Some(left)) => {
-                let bytes = all(&left.0, R::MAX_FILE).map_err(io)?;
+                let bytes = all(&left, R::MAX_FILE).map_err(io)?;
                 let whole =
                     entries(bytes.as_deref()).ok().filter(|(_, good)| bytes.is_some_and(|b| b.len() as u64 == *good));
                 let (records, _) = whole.ok_or_else(|| damaged(what))?;
                 let old = self.take(left)?;
                 self.sync_folder()?;
-                old.wipe().map_err(io)?;
+                wipe(old, R::MAX_FILE).map_err(io)?;
                 Ok(records)
             }
             (Err(what), None) => Err(damaged(what)),
@@ -226,43 +212,48 @@ impl<R: Entry> Journal<R> {
     /// # Errors
     /// A [`Failure`] of the disk; what the new entries protect must then not be sent.
     pub fn rewrite(&mut self, records: &[R]) -> Result<(), Failure> {
-        let replace = || {
-            let fresh = self.fresh(records)?;
-            self.step(fresh.sync())?;
-            let old = self.take(fresh)?;
-            self.sync_folder()?;
-            self.step(old.wipe())
-        };
-        aside(replace)
+        self.replace(records, None)
     }
 
-    /// Writes what is to replace all entries beside them. The two steps of [`Journal::rewrite`] are taken by themselves where other
-    /// files go to the disk with it: bytes and name of this one must be there before [`Journal::take`].
-    pub(crate) fn fresh(&self, records: &[R]) -> Result<Fresh, Failure> {
+    /// The same in two steps, each of which takes as long as its longest wait: the bytes and the name of the new file, and what is written
+    /// `beside` it; then its own name, while the bytes of the old one are overwritten.
+    ///
+    /// # Errors
+    /// As [`Journal::rewrite`]; if the first step fails, all stays as it was.
+    pub(crate) fn replace(&mut self, records: &[R], beside: Option<Write<'_>>) -> Result<(), Failure> {
+        let journal = &*self;
         let write = || {
-            let mut file = door::private().truncate(true).open(fresh_path(self.log.path()))?;
-            file.write_all(&lines(MAGIC, records)).map(|()| Fresh(file))
+            let mut fresh = door::private().truncate(true).open(fresh_path(journal.log.path()))?;
+            fresh.write_all(&lines(MAGIC, records)).map(|()| fresh)
         };
-        write().map_err(|e| self.io(e))
+        let fresh = write().map_err(|e| journal.io(e))?;
+        let mut writes: Vec<Write<'_>> = beside.into_iter().collect();
+        writes.push(Box::new(|| fresh.sync_all().map_err(|e| journal.io(e))));
+        writes.push(Box::new(|| journal.sync_folder()));
+        side_by_side(writes)?;
+        let old = self.take(fresh)?;
+        let journal = &*self;
+        let wipe = || wipe(old, R::MAX_FILE).map_err(|e| journal.io(e));
+        side_by_side(vec![Box::new(wipe), Box::new(|| journal.sync_folder())])
     }
 
-    /// Puts it in the place of all entries, which are still to be overwritten.
-    pub(crate) fn take(&mut self, Fresh(file): Fresh) -> Result<Old, Failure> {
+    /// Puts what is to replace all entries in their place; the file that they are in is still to be overwritten.
+    fn take(&mut self, fresh: File) -> Result<File, Failure> {
         let path = self.log.path().to_owned();
         let take = || {
-            let good = file.metadata()?.len();
+            let good = fresh.metadata()?.len();
             fs::rename(fresh_path(&path), &path)?;
-            self.log.exchange(file, good)
+            self.log.exchange(fresh, good)
         };
-        take().map(|file| Old { file, wiped: R::MAX_FILE }).map_err(|e| self.io(e))
+        take().map_err(|e| self.io(e))
     }
 
     /// Removes what an earlier process wrote to replace everything, and overwrites it, unless it is the log itself: some file systems may
     /// have one file under both names after a loss of power.
-    fn drop_left_over(&self, Fresh(file): Fresh) -> io::Result<()> {
+    fn drop_left_over(&self, file: File) -> io::Result<()> {
         let id = |file: &File| file.metadata().map(|about| (about.dev(), about.ino()));
         if id(self.log.file())? != id(&file)? {
-            Old { file, wiped: R::MAX_FILE }.wipe()?;
+            wipe(file, R::MAX_FILE)?;
         }
         fs::remove_file(fresh_path(self.log.path()))
     }
@@ -273,40 +264,18 @@ impl<R: Entry> Journal<R> {
     }
 
     /// Waits until the names in its folder are on disk.
-    pub(crate) fn sync_folder(&self) -> Result<(), Failure> {
+    fn sync_folder(&self) -> Result<(), Failure> {
         door::sync_folder_of(self.log.path()).map_err(|e| self.io(e))
     }
-
-    /// A step that others of this journal's wait for.
-    pub(crate) fn step(&self, step: std::io::Result<()>) -> Result<(), Failure> {
-        step.map_err(|e| self.io(e))
-    }
 }
 
-/// What is to replace a journal, under another name.
-pub(crate) struct Fresh(File);
-
-impl Fresh {
-    /// Waits until its bytes are on disk.
-    pub(crate) fn sync(&self) -> io::Result<()> {
-        self.0.sync_all()
-    }
-}
-
-/// A file that has no name any more.
-pub(crate) struct Old {
-    file: File,
-    wiped: u64,
-}
-
-impl Old {
-    /// Overwrites its bytes, and waits until that is on disk; on a disk that copies on write they may live on.
-    pub(crate) fn wipe(mut self) -> io::Result<()> {
-        let length = self.file.metadata()?.len().min(self.wiped);
-        self.file.seek(SeekFrom::Start(0))?;
-        io::copy(&mut io::repeat(0).take(length), &mut self.file)?;
-        self.file.sync_data()
-    }
+/// Overwrites the bytes of a file that has no name any more, `most` of them, and waits until that is on disk; on a disk that copies on write
+/// they may live on.
+fn wipe(mut file: File, most: u64) -> io::Result<()> {
+    let length = file.metadata()?.len().min(most);
+    file.seek(SeekFrom::Start(0))?;
+    io::copy(&mut io::repeat(0).take(length), &mut file)?;
+    file.sync_data()
 }
 
 fn fresh_path(path: &Path) -> PathBuf {
@@ -314,9 +283,9 @@ fn fresh_path(path: &Path) -> PathBuf {
 }
 
 /// What an earlier process wrote to replace everything, if it did not come to take the name.
-fn left_over(path: &Path) -> io::Result<Option<Fresh>> {
+fn left_over(path: &Path) -> io::Result<Option<File>> {
     match door::private().create(false).open(fresh_path(path)) {
-        Ok(file) => Ok(Some(Fresh(file))),
+        Ok(file) => Ok(Some(file)),
         Err(e) if e.kind() == io::ErrorKind::NotFound => Ok(None),
         Err(e) => Err(e),
     }
@@ -370,7 +339,8 @@ fn first<R: Entry>(bytes: &[u8]) -> Result<Option<(R, &[u8])>, &'static str> {
     if checksum(entry) != sum {
         return Err("a checksum does not match");
     }
-    Ok(Some((R::read(entry).map_err(|_| "an entry cannot be read")?, after)))
+    let record = codec::decode("journal entry", entry, R::MAX_ENTRY).map_err(|_| "an entry cannot be read")?;
+    Ok(Some((record, after)))
 }
 
 fn file_of<R: Entry>(folder: &Path, session: &Hash) -> PathBuf {
@@ -379,7 +349,7 @@ fn file_of<R: Entry>(folder: &Path, session: &Hash) -> PathBuf {
 
 /// The entries as the file has them, after `first`.
 fn lines<R: Entry>(first: &[u8], records: &[R]) -> Zeroizing<Vec<u8>> {
-    let entries: Vec<_> = records.iter().map(R::bytes).collect();
+    let entries: Vec<_> = records.iter().map(|record| Zeroizing::new(codec::encode(record))).collect();
     // With its full capacity from the start: growing would leave copies of secrets behind.
     let length = first.len() + entries.iter().map(|e| HEAD + e.len()).sum::<usize>();
     let mut bytes = Zeroizing::new(Vec::with_capacity(length));

@@ -6,12 +6,11 @@
 
 use serde::{Deserialize, Serialize};
 use veilsum_proto::{
-    Error, codec,
+    codec,
     limits::MAX_OPENING,
     message::{Kind, kind_of},
     suite::Hash,
 };
-use zeroize::Zeroizing;
 
 use super::Entry;
 use crate::question::Batch;
@@ -47,14 +46,6 @@ impl Entry for Told {
     const MAX_FILE: u64 = 16 << 30;
     // The site's secrets say which question was answered last, and it must be among what is left.
     const MAY_LOSE_ITS_END: bool = true;
-
-    fn bytes(&self) -> Zeroizing<Vec<u8>> {
-        Zeroizing::new(codec::encode(self))
-    }
-
-    fn read(bytes: &[u8]) -> Result<Told, Error> {
-        codec::decode("transcript", bytes, MAX_ENTRY)
-    }
 }
 
 /// Frames as a file of openings has them. An opening stands under the directory of the question before it, where a transcript that a

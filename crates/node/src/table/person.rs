@@ -12,7 +12,7 @@ use zeroize::Zeroizing;
 use super::cell::Cell;
 use crate::{
     error::{Code, Failure},
-    files::{self, Existing, FileError},
+    files::{self, Existing},
 };
 
 /// Bytes of the secret.
@@ -46,10 +46,10 @@ impl PersonKey {
     /// A [`Failure`] where the file is damaged, can be read by others, or cannot be written.
     pub fn of(path: &Path) -> Result<PersonKey, Failure> {
         if std::fs::symlink_metadata(path).is_err() {
-            match files::write_private(path, &**PersonKey::fresh()?.0, Existing::Refuse) {
-                // Another command of this site made one in between.
-                Ok(()) | Err(FileError::Exists(_)) => {}
-                Err(error) => return Err(error.into()),
+            let written = files::write_private(path, &**PersonKey::fresh()?.0, Existing::Refuse);
+            // Another command of this site may have made one in between.
+            if std::fs::symlink_metadata(path).is_err() {
+                written?;
             }
         }
         let bytes = files::read_private(path, KEY)?;

@@ -110,7 +110,7 @@ pub fn kept_beside(result: &Path, federation: &Federation) -> Option<PathBuf> {
 /// # Errors
 /// A [`Failure`] where it cannot be written.
 pub fn write_own(all: &Reported, own: &Own, place: &Path) -> Result<(), Failure> {
-    Ok(files::write_private(place, page(all, Some(own)).html().as_bytes(), Existing::Replace)?)
+    files::write_private(place, page(all, Some(own)).html().as_bytes(), Existing::Replace)
 }
 
 #[cfg(test)]

@@ -31,7 +31,7 @@ impl AggregatorHost {
         let parties: Vec<PartyId> = self.peers.keys().copied().collect();
         for party in parties {
             if let Some((kind, message)) = last(party) {
-                let (identity, session) = (&self.config.party.identity, &self.session);
+                let (identity, session) = (&self.party.identity, &self.session);
                 let bytes = message::frame_encoded(identity, session, kind, &Hash::default(), &message);
                 self.send(party, Arc::new(bytes));
             }

@@ -28,7 +28,7 @@ impl AggregatorHost {
                 if total {
                     self.open = None;
                 }
-                let first = total && self.config.role == PartyId::Coordinator;
+                let first = total && self.role == PartyId::Coordinator;
                 Some(if first { event } else { self.sync().unwrap_or(event) })
             }
         }

@@ -93,13 +93,8 @@ impl Run<'_> {
         let mut notice = Notice::new();
         loop {
             self.hub.tell_of_wait(&mut notice);
-            // Another link may be another process, which has not got it.
-            let link = self.hub.link(PartyId::Intermediary);
-            if link.is_some() {
+            if self.tell_once(&mut asked, Kind::JudgeRequest, &request) {
                 seen = Instant::now();
-            }
-            if link != asked && self.hub.tell(PartyId::Intermediary, Kind::JudgeRequest, &request) {
-                asked = link;
             }
             match self.hub.next(Some(deadline.min(Instant::now() + LOOK))).await {
                 HostEvent::Control { from: PartyId::Intermediary, kind: Kind::JudgeReply, bytes } => {
@@ -120,6 +115,16 @@ impl Run<'_> {
                 HostEvent::Control { from, kind, bytes } => self.control(from, kind, &bytes)?,
             }
         }
+    }
+
+    /// Tells the intermediary something over each link that it has, once: another link may be another process, which has not got it. Whether
+    /// it is there.
+    fn tell_once<T: serde::Serialize>(&mut self, over: &mut Option<u64>, kind: Kind, message: &T) -> bool {
+        let link = self.hub.link(PartyId::Intermediary);
+        if link != *over && self.hub.tell(PartyId::Intermediary, kind, message) {
+            *over = link;
+        }
+        link.is_some()
     }
 
     /// Whoever was in the last total, and the intermediary, is to have the last word: where this process took the run up they are on
@@ -144,17 +149,11 @@ impl Run<'_> {
     /// Asks the intermediary for the total row count; `None` where it is withheld or the intermediary has gone.
     pub(super) async fn ask_count(&mut self, cohort: &[u16]) -> Option<u64> {
         let request = CountRequest { cohort: cohort.to_vec() };
-        if !self.hub.tell(PartyId::Intermediary, Kind::CountRequest, &request) {
-            return None;
-        }
-        let mut asked = self.hub.link(PartyId::Intermediary);
+        self.hub.link(PartyId::Intermediary)?;
+        let mut asked = None;
         let deadline = Instant::now() + Duration::from_millis(self.config.timing.phase);
         loop {
-            // As in `ask_judge`.
-            let link = self.hub.link(PartyId::Intermediary);
-            if link != asked && self.hub.tell(PartyId::Intermediary, Kind::CountRequest, &request) {
-                asked = link;
-            }
+            self.tell_once(&mut asked, Kind::CountRequest, &request);
             match self.hub.next(Some(deadline.min(Instant::now() + LOOK))).await {
                 HostEvent::Control { from: PartyId::Intermediary, kind: Kind::CountReply, bytes } => {
                     let reply = self.hub.open_control::<CountReply>(PartyId::Intermediary, Kind::CountReply, &bytes);

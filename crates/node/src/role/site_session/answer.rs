@@ -65,9 +65,14 @@ impl SiteSession {
     /// What the policy and the ledger say to a question that belongs to the plan. On consent the answer is charged, on disk.
     fn consents(&self, asked: &Asked, checked: &Checked) -> Result<Result<Granted, Failure>, Failure> {
         let (talk, place) = (self.talk()?, self.place(asked.slot, &asked.cohort));
-        let again = self.keeper.with(|ledger| ledger.account().has_charged(talk.session, talk.run, asked.slot));
-        let offer = self.config.party.federation.offer(&checked.question, &checked.layout);
-        let said = self.keeper.consent(&self.config, asked, (&talk, place), offer)?;
+        let (federation, policy) = (&self.config.party.federation, &self.config.site.policy);
+        let (facts, offer) = (federation.facts(), federation.offer(&checked.question, &checked.layout));
+        // The ledger is held from the look at what was given away to the charge.
+        let (again, said) = self.keeper.with(|ledger| {
+            let again = ledger.account().has_charged(talk.session, talk.run, asked.slot);
+            (again, ledger.consent(&facts, policy, asked, (&talk, place), offer))
+        });
+        let said = said?;
         if again && said.is_ok() {
             tracing::warn!(
                 "this site stopped amid this round, whose answer was charged and did not leave: it was charged again"

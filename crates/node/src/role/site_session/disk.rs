@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use veilsum_door::{Place, Talk};
-use veilsum_proto::{Error, journal::Record, message::Disclosure};
+use veilsum_proto::{Error, message::Disclosure};
 
 use super::SiteSession;
 use crate::{
@@ -11,7 +11,7 @@ use crate::{
     error::Failure,
     facts::cohort_digest,
     question::Batch,
-    store::{Journal, Write, aside, side_by_side},
+    store::{Write, aside},
 };
 
 impl SiteSession {
@@ -42,7 +42,11 @@ impl SiteSession {
         let goes_to_disk = config.state.is_some() && (answers || journal.is_some());
         let write = || {
             if goes_to_disk {
-                together(journal, run.as_mut().map(|run| Box::new(move || run.sync()) as Write<'_>))?;
+                let question = run.as_mut().map(|run| Box::new(move || run.sync()) as Write<'_>);
+                match journal {
+                    Some((journal, records)) => journal.replace(&records, question)?,
+                    None => question.map_or(Ok(()), |write| write())?,
+                }
             }
             Ok::<_, Failure>(keeper.with(|ledger| ledger.enter(&frame, discloses, (&talk, place)))?)
         };
@@ -67,23 +71,6 @@ impl SiteSession {
     }
 }
 
-/// The steps of [`SiteSession::write_down`] before the ledger's.
-fn together(journal: Option<(&mut Journal, Vec<Record>)>, question: Option<Write<'_>>) -> Result<(), Failure> {
-    let journal =
-        journal.map(|(journal, records)| Ok::<_, Failure>((journal.fresh(&records)?, journal))).transpose()?;
-    let mut bytes: Vec<Write<'_>> = question.into_iter().collect();
-    if let Some((fresh, journal)) = &journal {
-        bytes.push(Box::new(move || journal.step(fresh.sync())));
-        bytes.push(Box::new(move || journal.sync_folder()));
-    }
-    side_by_side(bytes)?;
-
-    let Some((fresh, journal)) = journal else { return Ok(()) };
-    let old = journal.take(fresh)?;
-    let journal: &Journal = journal;
-    side_by_side(vec![Box::new(move || journal.step(old.wipe())), Box::new(move || journal.sync_folder())])
-}
-
 #[cfg(test)]
 mod tests {
     use std::{
@@ -92,10 +79,10 @@ mod tests {
         path::Path,
     };
 
-    use veilsum_proto::suite::Hash;
+    use veilsum_proto::{journal::Record, suite::Hash};
 
     use super::*;
-    use crate::documents::tests::Folder;
+    use crate::{documents::tests::Folder, store::Journal};
 
     const SESSION: Hash = Hash([3; 32]);
 
@@ -118,13 +105,13 @@ mod tests {
         let broken = || -> Option<Write<'static>> {
             Some(Box::new(|| Err(Failure::input("the question is not on disk", "nothing"))))
         };
-        together(Some((&mut journal, Vec::new())), ok()).unwrap();
+        journal.replace(&[], ok()).unwrap();
         let before = named();
         assert!(!before.is_empty());
 
         // The question is not there.
-        let records = || vec![record()];
-        assert!(together(Some((&mut journal, records())), broken()).is_err());
+        let records = || [record()];
+        assert!(journal.replace(&records(), broken()).is_err());
         assert!(named() == before, "the name moved before the question was on disk");
         // The new journal is not there: a file that cannot be brought to a disk stands in its place.
         #[cfg(target_os = "linux")]
@@ -132,14 +119,14 @@ mod tests {
             let fresh = at(&folder.0, "journal.new");
             let _ = fs::remove_file(&fresh);
             std::os::unix::fs::symlink("/dev/null", &fresh).unwrap();
-            assert!(together(Some((&mut journal, records())), ok()).is_err());
+            assert!(journal.replace(&records(), ok()).is_err());
             assert!(named() == before, "the name moved before the journal was on disk");
             fs::remove_file(&fresh).unwrap();
         }
 
         // All is there: the name is the new one's, and of the old journal no byte is left.
         let mut old = File::open(at(&folder.0, "journal")).unwrap();
-        together(Some((&mut journal, records())), ok()).unwrap();
+        journal.replace(&records(), ok()).unwrap();
         assert!(named() != before);
         let mut bytes = Vec::new();
         old.read_to_end(&mut bytes).unwrap();
