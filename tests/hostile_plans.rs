@@ -49,7 +49,7 @@ fn cast(work: &PlanSpec, sites: usize, change: impl FnOnce(&mut Terms)) -> Resul
     let names: Vec<&str> = names.iter().map(String::as_str).collect();
     let cast = Cast::new(work, &names, |terms| {
         terms.slots = 64;
-        terms.min_total_rows = u64::from(work.most_clusters());
+        terms.min_total_rows = u64::from(work.recipe.clusters.max);
         change(terms);
     });
     let cast = cast.map_err(|e| e.message)?;

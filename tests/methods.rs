@@ -164,7 +164,7 @@ fn every_method_over_quic() {
         work.check().unwrap_or_else(|e| panic!("{what}: {e}"));
         let sites = prepared(&work);
         let plain = plain(&work, &sites);
-        assert!(plain.questions <= work.max_questions(), "{what}: {} questions", plain.questions);
+        assert!(plain.questions <= work.recipe.max_questions(), "{what}: {} questions", plain.questions);
         if !matches!(work.recipe.algorithm, Algorithm::FfcmAvg1 { .. }) {
             let drawn: Vec<usize> = self::sites().into_iter().flat_map(|(_, labels)| labels).collect();
             let rows = Prepared::pooled(&sites).unwrap().packed().to_rows();

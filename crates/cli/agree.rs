@@ -16,7 +16,7 @@ use veilsum_node::{
         policy_of, roster_fingerprint, whole_rho,
     },
     door::{Account, Bound, Data, Ledger, Needs, Table, Verdict, cap_of, judge, ledger, needs},
-    dp::{self, Privacy},
+    dp,
     error::Failure,
     files::{self, quoted},
     refusal::{self, rho_text},
@@ -225,8 +225,7 @@ fn screen(
     (asks, now): (&[Needs], Option<&Table>),
 ) -> Result<String, Failure> {
     let cost = Cost::of(federation)?;
-    let privacy = Privacy::of(&federation.work, &federation.form()?);
-    let mut text = to_text(federation, &cost, privacy.as_ref());
+    let mut text = to_text(federation, &cost);
     text += &format!("\n{}\nWhy this plan waits for you\n", words::totals(&words::totals_tell(federation, &cost)));
     asks.iter().for_each(|needs| text += &format!("  {}\n", refusal::needed(needs)));
     text += "\nWhat it costs, and what can be subtracted from what\n";

@@ -17,7 +17,7 @@ use veilsum_node::{
     checkup::{self, Caller, Finding},
     cost::counted,
     documents::{
-        self, Federation, Loaded, Offered, RowsFrom, SitePolicy, columns_beside, fingerprint, load_identity, load_plan,
+        self, Federation, Offered, RowsFrom, SitePolicy, columns_beside, fingerprint, load_identity, load_plan,
         load_roster, policy_of, reading_of, roster_fingerprint,
     },
     door::{
@@ -274,22 +274,16 @@ impl Check<'_> {
         let noisy = federation.work.recipe.noise.is_some();
         let mut most = 0;
         if noisy {
-            self.report.read = Some(self.took("rows", documents::look_at_rows(federation, from))?.0);
+            self.report.read = Some(self.took("rows", documents::look_at_rows(federation, from))?);
             let says = "how many lie outside the plan's ranges is said after its last answer; for a range of yours: --column NAME=LOW:HIGH";
             self.skip("values", says);
         } else {
-            let loaded = match documents::load_rows(federation, from) {
-                Ok(loaded) => loaded,
-                Err(failure) => {
-                    self.found(Finding::fail("rows", self.worded(failure)));
-                    let looked = documents::look_at_rows(federation, from);
-                    self.report.read = looked.ok().map(|(tally, _)| tally).or(self.report.read.take());
-                    return None;
-                }
+            let Some(loaded) = self.took("rows", documents::load_rows(federation, from)) else {
+                self.report.read = documents::look_at_rows(federation, from).ok();
+                return None;
             };
             most = loaded.rows_asked(federation);
-            let Loaded { tally, .. } = loaded;
-            self.report.read = tally;
+            self.report.read = loaded.tally;
         }
         self.doubts();
         if self.report.read.as_ref().is_some_and(|tally| tally.rows > 0 && tally.used == 0) {
@@ -368,13 +362,10 @@ impl Check<'_> {
         federation: Option<&Federation>,
     ) -> Result<(), Failure> {
         let proxy = self.took("proxy", Proxy::of_environment());
-        match &proxy {
-            None => {}
-            Some(None) => self.pass("proxy", "none is named (HTTPS_PROXY)"),
-            Some(Some(proxy)) => {
-                let at = proxy.address();
-                self.pass("proxy", format!("{at} is named by HTTPS_PROXY; TCP goes through it but for NO_PROXY"));
-            }
+        if let Some(proxy) = &proxy {
+            let named = |at| format!("{at} is named by HTTPS_PROXY; TCP goes through it but for NO_PROXY");
+            let proxy = proxy.as_ref().map(|proxy| named(proxy.address()));
+            self.pass("proxy", proxy.unwrap_or("none is named (HTTPS_PROXY)".to_owned()));
         }
         let proxy = proxy.flatten();
         self.report.firewall = checkup::firewall(roster, me, proxy.as_ref());

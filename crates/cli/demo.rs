@@ -15,7 +15,7 @@ use self::source::{DEFAULT_START_SEED, Source, Wish};
 use crate::{
     columns::Wanted,
     method::{Choices, What},
-    party::{block_on, warn_of_replacing},
+    party::{block_on, free, warn_of_replacing},
     rows::RowsSaid,
     settings::Settings,
     terms::{self, roster_of_nobody},
@@ -29,7 +29,7 @@ use veilsum_node::{
     error::Failure,
     files,
     loopback::{self, LoopbackConfig, LoopbackRun, LoopbackSite},
-    plan::{Categorical, Clusters, Judge, OutOfBox, PlanSpec},
+    plan::{Clusters, Judge, OutOfBox, PlanSpec},
     refusal::{rho_text, units},
     report,
     result::RunResult,
@@ -71,10 +71,7 @@ pub(crate) struct DemoArgs {
 impl DemoArgs {
     /// Where the result is written; of its own accord the demonstration replaces none.
     fn out(&self) -> PathBuf {
-        let numbered = (2..).map(|n| format!("veilsum-out-{n}"));
-        let mut usual = std::iter::once("veilsum-out".to_owned()).chain(numbered).map(PathBuf::from);
-        let free = || usual.find(|folder| !folder.join("result.json").exists());
-        self.out.clone().or_else(free).unwrap_or_default()
+        self.out.clone().unwrap_or_else(|| free(Path::new("veilsum-out"), "result.json"))
     }
 
     /// What is said of the rows.
@@ -93,14 +90,15 @@ impl DemoArgs {
         let wrong = |why| Failure::usage(why, "correct --column");
         veilsum_node::columns::check(&[], &categorical).map_err(wrong)?;
         let clips = set.get("out_of_box")?.map_or(!self.what.exact, |of: OutOfBox| of == OutOfBox::Clip);
-        let source = self.source(&self.what.columns, categorical, (clips, !self.what.exact), None)?;
+        let (columns, noisy, usual_sites) = (&self.what.columns, !self.what.exact, None);
+        let source = Wish { of: self, columns, categorical: &categorical, clips, noisy, usual_sites }.rows()?;
         // Here everybody's rows are known, so the plan can promise what is true.
         let rows: Vec<u64> = source.rows();
         let all = rows.iter().sum();
         let mut choices = Choices {
             what: &self.what,
             set,
-            columns: (source.columns.clone(), source.categorical.clone()),
+            columns: (source.columns.clone(), categorical),
             expected_rows: all,
             usual_seed: DEFAULT_START_SEED,
             usual_k: self.data.is_none().then_some(Clusters::exactly(5)),
@@ -139,9 +137,10 @@ impl DemoArgs {
         let columns: Vec<Wanted> = work.columns.iter().cloned().map(Wanted::Number).collect();
         // As many as the plan needs, unless every value of a column is a site.
         let needed = usize::from(plan.min_cohort.max(3));
-        let usual = (self.data.is_some() && self.split == "iid").then_some(needed);
-        let how = (work.out_of_box == OutOfBox::Clip, work.recipe.noise.is_some());
-        let source = self.source(&columns, work.categorical.clone(), how, usual)?;
+        let usual_sites = (self.data.is_some() && self.split == "iid").then_some(needed);
+        let (clips, noisy) = (work.out_of_box == OutOfBox::Clip, work.recipe.noise.is_some());
+        let wish = Wish { of: self, columns: &columns, categorical: &work.categorical, clips, noisy, usual_sites };
+        let source = wish.rows()?;
         let roster = roster_of_nobody(&source.names())?;
         let largest = source.largest(work.recipe.algorithm.traits().describes.is_some());
         let terms = Terms { roster: roster.hash(), max_rows: plan.max_rows.max(largest), ..plan };
@@ -149,25 +148,9 @@ impl DemoArgs {
             Ok(()) => terms,
             Err(_) => Terms { min_cohort: roster.sites.len() as u16, threshold: 0, colluders: 0, ..terms },
         };
-        let least = terms.min_total_rows.min(source.rows().iter().sum()).max(work.most_clusters().into());
+        let least = terms.min_total_rows.min(source.rows().iter().sum()).max(work.recipe.clusters.max.into());
         let federation = Federation::new(roster, Terms { min_total_rows: least, ..terms })?;
         Ok((source, federation))
-    }
-
-    /// The rows, over `usual_sites` if no number of sites was said.
-    fn source(
-        &self,
-        columns: &[Wanted],
-        categorical: Vec<Categorical>,
-        (clips, noisy): (bool, bool),
-        usual_sites: Option<usize>,
-    ) -> Result<Source, Failure> {
-        let (split, sites, seed) = (&*self.split, self.sites.or(usual_sites), self.what.seed);
-        let wish = Wish { columns, categorical, split, sites, seed, clips, noisy };
-        match &self.data {
-            Some(path) => source::from_file(&wish, path, self.rules()?).map_err(RowsSaid::of_option),
-            None => source::example(&wish),
-        }
     }
 }
 
@@ -179,7 +162,7 @@ impl Verb for DemoArgs {
     fn run(&self, json: bool) -> Result<(), Failure> {
         let args = self;
         let (source, federation) = args.federation()?;
-        let names: Vec<String> = source.sites.iter().map(|site| site.name.clone()).collect();
+        let names = source.names();
         let work = federation.work.as_ref();
         let own = args.rules()?.rows_per_person.map_or(Unit::Row, Unit::Person);
         if let Gives::Noisy { unit: hides, .. } = federation.facts().gives
@@ -304,7 +287,7 @@ pub(crate) fn policy_for(federation: &Federation) -> Result<(SitePolicy, String)
         policy.sites = Sites::Any;
         told.push("sites = any".into());
     }
-    let most = work.max_questions().saturating_add(1);
+    let most = work.recipe.max_questions().saturating_add(1);
     if most > policy.floor.max_rounds {
         policy.floor.max_rounds = most;
         told.push(format!("max_rounds = {most}"));

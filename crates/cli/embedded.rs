@@ -194,11 +194,7 @@ pub async fn simulate(federation: &Federation, rows: Vec<Vec<f64>>, policy: Opti
         let failure = site.as_ref().err().filter(|failure| failure.code == Code::Policy)?;
         Some(Failure::new(Code::Policy, format!("{name}: {}", failure.message), failure.advice.clone()))
     });
-    let result = match (result, refused) {
-        (Ok(result), _) => result,
-        (Err(_), Some(refused)) => return Err(refused),
-        (Err(failure), None) => return Err(failure),
-    };
+    let result = result.map_err(|failure| refused.unwrap_or(failure))?;
     let answered = |site: Result<veilsum_node::role::client::ClientReport, Failure>| match site {
         Ok(report) => json!({ "answered": report.answered }),
         Err(failure) => json!({ "error": failure.message }),

@@ -20,10 +20,8 @@ pub(crate) struct Events(Mutex<Kept<File>>);
 
 struct Kept<W> {
     file: W,
-    /// Events that could not be written since the last one that could.
+    /// Events that could not be written since the last one that could, which may have cut off a line.
     left_out: u64,
-    /// The last line may have been cut off.
-    torn: bool,
     /// Its operator knows.
     told: bool,
 }
@@ -65,26 +63,23 @@ fn open(path: &Path) -> io::Result<File> {
 
 impl<W: Write> Kept<W> {
     fn new(file: W) -> Kept<W> {
-        Kept { file, left_out: 0, torn: false, told: false }
+        Kept { file, left_out: 0, told: false }
     }
 
     fn add(&mut self, progress: &Progress) {
         let at = since_1970().as_millis() as f64 / 1e3;
         let mut text = String::new();
-        if self.torn {
-            text.push('\n');
-        }
         if self.left_out > 0 {
-            let count = self.left_out;
-            text += &format!("{}\n", json!({ "format": FORMAT, "at": at, "event": "left-out", "count": count }));
+            let gap = json!({ "format": FORMAT, "at": at, "event": "left-out", "count": self.left_out });
+            text = format!("\n{gap}\n");
         }
         // Text and numbers always have a JSON form.
         text += &serde_json::to_string(&Line { format: FORMAT, at, progress }).unwrap_or_default();
         text.push('\n');
         match self.file.write_all(text.as_bytes()) {
-            Ok(()) => (self.left_out, self.torn) = (0, false),
+            Ok(()) => self.left_out = 0,
             Err(why) => {
-                (self.left_out, self.torn) = (self.left_out + 1, true);
+                self.left_out += 1;
                 if !std::mem::replace(&mut self.told, true) {
                     tracing::warn!("events cannot be written ({why}); the run goes on, and later ones are tried");
                 }

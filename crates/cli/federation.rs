@@ -28,7 +28,6 @@ use veilsum_proto::{
 use crate::{
     key::key_of,
     party::listen_at,
-    roster::party_at,
     terminal::{TRIES, somebody_is_there, typed},
     verb::Verb,
     words::fingerprint_line,
@@ -109,7 +108,13 @@ pub(crate) struct CreateArgs {
 type Named = (String, Option<String>);
 
 fn named(text: &str) -> Result<Named, String> {
-    if text.contains('=') { party_at(text).map(|(party, at)| (party, Some(at))) } else { Ok((text.to_owned(), None)) }
+    let Some((party, address)) = text.split_once('=') else { return Ok((text.to_owned(), None)) };
+    check_address(address).map_err(|failure| failure.message)?;
+    if address.is_empty() {
+        Err("the address is empty".into())
+    } else {
+        Ok((party.to_owned(), Some(address.to_owned())))
+    }
 }
 
 /// What a party is invited to be.
@@ -211,14 +216,13 @@ impl Verb for FederationArgs {
 
 fn create(args: &CreateArgs, json: bool) -> Result<(), Failure> {
     let folder = &args.at.folder;
-    let usage = |f: Failure| Failure { code: Code::Usage, ..f };
     for name in [&args.name, &args.party] {
         check_name(name).map_err(|why| Failure::usage(why, "a name has letters, digits, `-`, `_` and `.`"))?;
     }
     if args.listen.is_empty() {
         return Err(Failure::usage("the address is empty", "say --listen HOST:PORT"));
     }
-    check_address(&args.listen).map_err(usage)?;
+    check_address(&args.listen).map_err(|f| Failure { code: Code::Usage, ..f })?;
     let list = GuestList::within(folder);
     for there in [list, folder.join("roster.toml")] {
         if there.exists() {
@@ -337,27 +341,25 @@ fn approve(args: &ApproveArgs, json: bool) -> Result<(), Failure> {
         };
         given.push((name, said));
     }
+    let mut text = String::new();
     GuestList::change(folder, |list| {
         for (name, said) in &given {
-            match said {
+            text += &match said {
                 Ok(reply) => {
                     list.answered(name, reply, Nonce(drawn()), seconds_since_1970()).map_err(|why| {
                         let next = "see `veilsum federation show`; a new invitation is a new try: veilsum federation remove PARTY, and invite it anew";
                         Failure::input(format!("{name}: {why}; nobody was let in"), next)
                     })?;
+                    format!("{name} is in, with the key {}\n", fingerprint(&reply.key.0))
                 }
-                Err(code) => compared(list, name, code)?,
-            }
+                Err(code) => {
+                    compared(list, name, code)?;
+                    format!("{name} is in: tell its operator that {code} is right\n")
+                }
+            };
         }
         Ok(())
     })?;
-    let mut text = String::new();
-    for (name, said) in &given {
-        text += &match said {
-            Ok(reply) => format!("{name} is in, with the key {}\n", fingerprint(&reply.key.0)),
-            Err(code) => format!("{name} is in: tell its operator that {code} is right\n"),
-        };
-    }
     let names: Vec<_> = given.iter().map(|(name, _)| *name).collect();
     let (roster, more) = roster_of(folder)?;
     crate::verb::print(json, &json!({ "approved": names, "roster": roster }), &(text + &more))

@@ -36,7 +36,7 @@ use zeroize::Zeroizing;
 
 use crate::{
     key::{key_of, site_of},
-    party::{Reach, agree, block_on, name_sites, state_of},
+    party::{Reach, agree, block_on, keys_in, name_sites, state_of},
     run::standby::alone,
     terminal::somebody_is_there,
     verb::Verb,
@@ -91,20 +91,18 @@ impl Verb for JoinArgs {
         let invitation = parse_invitation(&args.line()?)?;
         let address = args.address.clone().unwrap_or_default();
         check_address(&address).map_err(|f| Failure { code: Code::Usage, ..f })?;
-        match (invitation.role, address.is_empty()) {
+        let wrong = match (invitation.role, address.is_empty()) {
             (Role::Intermediary, true) => {
-                let what = format!("{} is invited as intermediary, and the sites must reach it", invitation.party);
-                return Err(Failure::usage(what, "say where: --address HOST:PORT"));
+                Some(("intermediary, and the sites must reach it", "say where: --address HOST:PORT"))
             }
             (Role::Intermediary, false) if args.data.is_some() => {
-                let what = format!("{} is invited as intermediary, which has no rows", invitation.party);
-                return Err(Failure::usage(what, "leave --data out"));
+                Some(("intermediary, which has no rows", "leave --data out"))
             }
-            (Role::Site, false) => {
-                let what = format!("{} is invited as a site, which only dials out", invitation.party);
-                return Err(Failure::usage(what, "leave --address out"));
-            }
-            _ => {}
+            (Role::Site, false) => Some(("a site, which only dials out", "leave --address out")),
+            _ => None,
+        };
+        if let Some((what, next)) = wrong {
+            return Err(Failure::usage(format!("{} is invited as {what}", invitation.party), next));
         }
         let (roster, plan) = (folder.join("roster.toml"), folder.join("plan.toml"));
         if roster.exists() {
@@ -123,10 +121,7 @@ impl Verb for JoinArgs {
                 "join in a folder of its own: --folder DIR; if the coordinator's key changed, ask it by telephone";
             return Err(Failure::input(what, next));
         }
-        let others = std::fs::read_dir(folder).into_iter().flatten().flatten().map(|entry| entry.path());
-        if let Some(other) =
-            others.filter(|path| path.extension().is_some_and(|e| e == "key")).find(|path| *path != key)
-        {
+        if let Some(other) = keys_in(folder).iter().find(|path| **path != key) {
             let what = format!("{}: another party has its key in this folder", other.display());
             return Err(Failure::input(what, "join in a folder of its own: --folder DIR"));
         }

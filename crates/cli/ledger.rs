@@ -67,7 +67,7 @@ impl Verb for LedgerArgs {
         match self.what {
             What::Forget => forget(self, self.run.as_deref().unwrap_or(Path::new(".")), json),
             What::Show => {
-                let entries = own(self)?;
+                let entries = ledger::all(&state_of(&self.key, self.state.as_ref())?)?;
                 crate::verb::print(json, &entries.iter().map(to_json).collect(), &table(&entries))
             }
         }
@@ -107,11 +107,6 @@ fn forget(args: &LedgerArgs, run: &Path, json: bool) -> Result<(), Failure> {
         run.display()
     );
     crate::verb::print(json, &json!({ "erased": erased, "plan": terms.to_string() }), &text)
-}
-
-/// The entries of one's own ledger.
-fn own(args: &LedgerArgs) -> Result<Vec<Entry>, Failure> {
-    Ok(ledger::all(&state_of(&args.key, args.state.as_ref())?)?)
 }
 
 fn to_json(entry: &Entry) -> Value {

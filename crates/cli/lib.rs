@@ -160,9 +160,8 @@ pub fn commands() -> clap::Command {
 /// The [`Failure`] of the command.
 pub fn call(args: impl IntoIterator<Item = OsString>) -> Result<Value, Failure> {
     let args: Vec<OsString> = args.into_iter().collect();
-    let named: Vec<OsString> =
-        ["veilsum", "--json"].map(OsString::from).into_iter().chain(args.iter().cloned()).collect();
-    let cli = Cli::try_parse_from(&named).map_err(|e| wrong_arguments(&e, args.into_iter()))?;
+    let named = ["veilsum", "--json"].map(OsString::from).into_iter().chain(args.iter().cloned());
+    let cli = Cli::try_parse_from(named).map_err(|e| wrong_arguments(&e, args.into_iter()))?;
     let (done, printed) = verb::kept(|| cli.command.run(true));
     done?;
     if printed.is_empty() {

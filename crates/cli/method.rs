@@ -257,9 +257,8 @@ impl Choices<'_> {
 /// # Errors
 /// A [`Failure`] with what to change.
 pub(crate) fn useful(federation: &Federation) -> Result<(), Failure> {
-    let privacy = Privacy::of(&federation.work, &federation.form()?);
     let next = "expect more rows, or choose fewer K or rounds; `veilsum plan new --set dp_useless=true` makes the plan all the same";
-    privacy.and_then(|privacy| privacy.warning()).map_or(Ok(()), |warning| usage(warning, next))
+    Privacy::of(federation).and_then(|privacy| privacy.warning()).map_or(Ok(()), |warning| usage(warning, next))
 }
 
 fn usage<T>(what: impl std::fmt::Display, next: &str) -> Result<T, Failure> {

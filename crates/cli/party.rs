@@ -11,8 +11,7 @@ use clap::Args;
 use veilsum_node::{
     carrier::{self, Address, Carrier, Transport},
     documents::{
-        self, Federation, Fingerprint, HANDED, Handed, Offered, RowsFrom, SitePolicy, Standing, load_identity,
-        policy_of,
+        Federation, Fingerprint, HANDED, Handed, Offered, RowsFrom, SitePolicy, Standing, load_identity, policy_of,
     },
     door::{Data, Ledger, ledger},
     error::{Code, Failure},
@@ -34,20 +33,6 @@ use veilsum_proto::{
 };
 
 use crate::terminal::ask;
-
-/// What every role needs to know.
-#[derive(Args, Debug, Clone)]
-pub(crate) struct Documents {
-    /// The federation's roster
-    #[arg(long, value_name = "FILE", default_value = "roster.toml")]
-    pub roster: PathBuf,
-    /// The plan that everybody agreed to
-    #[arg(long, value_name = "FILE", default_value = "plan.toml")]
-    pub plan: PathBuf,
-    /// This party's secret key file [default: the only *.key file beside the roster]
-    #[arg(long, value_name = "FILE")]
-    pub key: Option<PathBuf>,
-}
 
 /// A party's key and, of a site, what it may answer from.
 #[derive(Args, Debug, Clone, Default)]
@@ -182,16 +167,6 @@ pub(crate) enum Loss {
     Stop,
 }
 
-impl Loss {
-    /// With so many seconds to wait.
-    pub(super) fn within(self, seconds: u64) -> OnLoss {
-        match self {
-            Loss::Wait => OnLoss::Wait(Duration::from_secs(seconds.clamp(1, 1_000_000))),
-            Loss::Stop => OnLoss::Stop,
-        }
-    }
-}
-
 /// Seconds for which a lost site is waited for: time to start a process, or a machine, again.
 pub(super) const LOSS_WAIT: u64 = 600;
 
@@ -256,6 +231,19 @@ pub(crate) fn name_sites(offered: &Offered<'_>, state: Option<&PathBuf>) -> Resu
     Ok(Ledger::open(&folder, identity, Data::unread(&site.data), None)?.accept(set_of(offered.roster))?)
 }
 
+/// The key files in a folder.
+pub(super) fn keys_in(folder: &Path) -> Vec<PathBuf> {
+    let files = std::fs::read_dir(folder).into_iter().flatten().flatten().map(|file| file.path());
+    files.filter(|path| path.extension().is_some_and(|end| end == "key")).collect()
+}
+
+/// A folder in which this file is not yet: the one that is named, or one with a number behind its name.
+pub(super) fn free(folder: &Path, file: &str) -> PathBuf {
+    let numbered = (2..).map(|n: u32| PathBuf::from(format!("{}-{n}", folder.display())));
+    let mut all = std::iter::once(folder.to_owned()).chain(numbered);
+    all.find(|folder| !folder.join(file).exists()).unwrap_or_else(|| folder.to_owned())
+}
+
 /// A key file: as told, else the only one in the folder of `document`.
 ///
 /// # Errors
@@ -265,8 +253,7 @@ pub(super) fn key_beside(given: Option<&PathBuf>, document: &Path) -> Result<Pat
         return Ok(given.clone());
     }
     let folder = document.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
-    let files = std::fs::read_dir(folder).into_iter().flatten().flatten().map(|file| file.path());
-    let mut keys: Vec<PathBuf> = files.filter(|path| path.extension().is_some_and(|end| end == "key")).collect();
+    let mut keys = keys_in(folder);
     let (are, next) = match (keys.pop(), keys.is_empty()) {
         (Some(only), true) => return Ok(only),
         (Some(_), false) => ("more than one key file", "say which: --key FILE"),
@@ -275,43 +262,20 @@ pub(super) fn key_beside(given: Option<&PathBuf>, document: &Path) -> Result<Pat
     Err(Failure::input(format!("there is {are} in {}", folder.display()), next))
 }
 
-impl Documents {
-    /// This party's key file: as told, else the one beside the roster.
-    pub(super) fn key(&self) -> Result<PathBuf, Failure> {
-        key_beside(self.key.as_ref(), &self.roster)
-    }
-
-    /// Reads everything and checks that the key is that of `role`.
-    pub(super) fn load(
-        &self,
-        role: &str,
-        fits: impl Fn(PartyId) -> bool,
-        state: Option<&PathBuf>,
-    ) -> Result<(Federation, Arc<Identity>), Failure> {
-        let federation = documents::load_federation(&self.roster, &self.plan)?;
-        let key = self.key()?;
-        let (identity, name) = own_identity(&key, &state_of(&key, state)?)?;
-        let offered = Offered { file: &self.roster, roster: &federation.roster, key: &key, identity: &identity };
-        if !fits(offered.whoami()?) {
-            let next = "name the key of that party";
-            return Err(Failure::input(format!("the key of {name} is not that of {role}"), next));
-        }
-        Ok((federation, Arc::new(identity)))
-    }
-
-    /// Asks whether this party agreed to the roster. Nothing is resolved or dialled before.
-    pub(super) fn agree(&self, to: &Federation, identity: &Identity, state: Option<&PathBuf>) -> Result<(), Failure> {
-        let key = self.key()?;
-        agree(&Offered { file: &self.roster, roster: &to.roster, key: &key, identity }, state)
-    }
-}
-
 /// How long others are waited for.
 pub(super) fn waiting(limit: Option<u64>) -> Duration {
     limit.map_or(WITHOUT_END, |seconds| Duration::from_secs(seconds.clamp(1, 1_000_000)))
 }
 
 impl Patience {
+    /// What is done about a lost site.
+    pub(super) fn on_loss(&self) -> OnLoss {
+        match self.on_loss {
+            Loss::Wait => OnLoss::Wait(Duration::from_secs(self.loss_wait.clamp(1, 1_000_000))),
+            Loss::Stop => OnLoss::Stop,
+        }
+    }
+
     /// What the state machine waits.
     pub(super) fn timing(&self) -> Timing {
         let ms = |s: u64| s.clamp(1, 1_000_000) * 1_000;
@@ -332,32 +296,29 @@ pub(super) fn address_of(member: &Member) -> Result<Address, Failure> {
     })
 }
 
-/// What to say of a role that listens on another port than the one at which the others dial it.
-pub(super) fn elsewhere(listen: SocketAddr, member: &Member) -> Option<String> {
-    let dialled = member.address.parse::<Address>().ok()?.port();
-    (![0, dialled].contains(&listen.port())).then(|| {
-        let port = listen.port();
-        let name = &member.name;
-        format!(
+/// Warns of a role that listens on another port than the one at which the others dial it.
+pub(super) fn warn_of_elsewhere(listen: SocketAddr, member: &Member) {
+    let (name, port) = (&member.name, listen.port());
+    if let Ok(dialled) = member.address.parse::<Address>()
+        && ![0, dialled.port()].contains(&port)
+    {
+        let dialled = dialled.port();
+        crate::tell!(
             "warning: the roster says port {dialled} for {name}, and this listens on {port}: nobody reaches it unless something here forwards \
              the one to the other"
-        )
-    })
+        );
+    }
 }
 
 /// Where a role listens: as told, else the roster's port on all interfaces, of IPv6 and of IPv4; of an address that leads to this machine
 /// alone, there alone.
 pub(super) fn listen_at(given: Option<SocketAddr>, member: &Member) -> Result<SocketAddr, Failure> {
     let own = || member.address.parse().ok().filter(|address: &SocketAddr| address.ip().is_loopback());
-    match given.or_else(own) {
-        Some(address) => Ok(address),
-        None => {
-            let port = member.address.rsplit_once(':').and_then(|(_, p)| p.parse().ok());
-            port.map(|port| SocketAddr::from((Ipv6Addr::UNSPECIFIED, port))).ok_or_else(|| {
-                Failure::input(format!("the roster's address of {} has no port", member.name), "say --listen ADDR:PORT")
-            })
-        }
-    }
+    let port = || member.address.rsplit_once(':').and_then(|(_, port)| port.parse().ok());
+    let all = || port().map(|port| SocketAddr::from((Ipv6Addr::UNSPECIFIED, port)));
+    given.or_else(own).or_else(all).ok_or_else(|| {
+        Failure::input(format!("the roster's address of {} has no port", member.name), "say --listen ADDR:PORT")
+    })
 }
 
 /// An asynchronous runtime for one command.

@@ -56,7 +56,7 @@ impl Verb for PrivacyArgs {
         let rows = site.rows_from(self.data.as_deref(), from.as_deref(), None).ok();
         let report = Report {
             cost: Cost::of(&federation)?,
-            forecast: Forecast::of(&federation.work, federation.terms.max_rows, federation.roster.sites.len())?,
+            forecast: Forecast::of(&federation)?,
             reading: rows.map(|rows| reading_of(&federation, &rows)).transpose()?,
             policy_from: from.map_or("the default".to_owned(), |path| path.display().to_string()),
             purpose: self.purpose.clone().unwrap_or_else(|| BLANK.to_owned()),
@@ -138,7 +138,7 @@ impl Report {
     fn text(&self) -> String {
         let roster = &self.federation.roster;
         let mut text = Text(format!("# Privacy report: {}\n\n", plain(&roster.name)));
-        let sites_mean = self.cost.sites_mean();
+        let sites_mean = &self.cost.sites_mean;
         text.paragraph(&format!(
             "No row leaves a site. What leaves are vectors of numbers behind masks, of which only totals over sites become readable; {sites_mean}. \
              This report says which data, for what, who sees what, for how long, and what if something goes wrong."
@@ -275,9 +275,7 @@ impl Report {
         text.paragraph(
             "Every site recomputes every total, and refuses questions that do not follow from it. What `veilsum plan check` says of this plan:",
         );
-        let form = self.federation.form().ok();
-        let privacy = form.and_then(|form| dp::Privacy::of(&self.federation.work, &form));
-        text.list(to_text(&self.federation, &self.cost, privacy.as_ref()).lines());
+        text.list(to_text(&self.federation, &self.cost).lines());
         text.paragraph(&format!("What this site demands for itself ({}):", self.policy_from));
         let keys = serde_json::to_value(&self.site).unwrap_or_default();
         let keys = keys.as_object().into_iter().flatten().map(|(key, value)| [key.clone(), value.to_string()]);

@@ -78,13 +78,10 @@ impl Judge {
         let unreached = self.unreached.as_ref().is_some_and(|unreached| unreached.load(Ordering::Relaxed));
         let again = unreached.then(|| (seconds_since_1970() / AGAIN).to_string());
         let rows = self.is_site.then(|| self.rows().map_or(String::new(), |(_, rows)| stamp_of_rows(&rows)));
-        self.watched().iter().map(|file| stamp(file)).chain(rows).chain(again).collect()
-    }
-
-    fn watched(&self) -> Vec<PathBuf> {
         let policy = self.own.policy.clone().unwrap_or_else(|| self.key.with_file_name("site.toml"));
-        let ledger = self.state.join(ledger::FILE);
-        vec![Pinned::beside(&self.key), policy, ledger, self.roster.with_file_name("columns.toml")]
+        let columns = self.roster.with_file_name("columns.toml");
+        let files = [Pinned::beside(&self.key), policy, self.state.join(ledger::FILE), columns];
+        files.iter().map(|file| stamp(file)).chain(rows).chain(again).collect()
     }
 
     /// What it says, and why.

@@ -75,25 +75,17 @@ pub(crate) fn stop(args: &StopArgs, json: bool) -> Result<(), Failure> {
     crate::verb::print(json, &json!({ "ends": true }), text)
 }
 
-/// What one party said.
-struct Line {
-    party: String,
-    answer: Option<PlanAnswer>,
+/// A party, and what it said.
+type Line = (String, Option<PlanAnswer>);
+
+/// Whether a party may say something else yet.
+fn is_open((_, answer): &Line) -> bool {
+    matches!(answer, None | Some(PlanAnswer::Reading | PlanAnswer::Unreached))
 }
 
-impl Line {
-    fn is_reading(&self) -> bool {
-        self.answer == Some(PlanAnswer::Reading)
-    }
-
-    /// Whether it may say something else yet.
-    fn is_open(&self) -> bool {
-        self.answer.is_none() || self.is_reading() || self.is_unreached()
-    }
-
-    fn is_unreached(&self) -> bool {
-        self.answer == Some(PlanAnswer::Unreached)
-    }
+/// The parties of which this holds.
+fn named(lines: &[Line], such: impl Fn(&Line) -> bool) -> Vec<&str> {
+    lines.iter().filter(|line| such(line)).map(|(party, _)| party.as_str()).collect()
 }
 
 /// Runs `veilsum plan propose` ([PRO-1], [PRO-4]).
@@ -127,32 +119,26 @@ pub(crate) fn propose(args: &ProposeArgs, json: bool) -> Result<(), Failure> {
     let mut said_so = false;
     let lines = loop {
         let lines = lines(args, &federation)?;
-        let open = lines.iter().any(Line::is_open);
-        if !open || Instant::now() >= until {
+        let open = named(&lines, is_open);
+        if open.is_empty() || Instant::now() >= until {
             break lines;
         }
         if !std::mem::replace(&mut said_so, true) && !json {
-            let silent: Vec<String> =
-                lines.iter().filter(|line| line.is_open()).map(|line| line.party.clone()).collect();
-            crate::tell!("waiting for {}", some_of(&silent, ", "));
+            crate::tell!("waiting for {}", some_of(&open, ", "));
         }
         thread::sleep(LOOK);
     };
     let mut shown = told(&lines);
     shown += &format!("{}\n", which_sites(&federation));
-    let mut value = json!({
-        "plan": federation.terms.hash().to_string(),
-        "answers": lines.iter().map(|line| json!({ "party": line.party, "answer": line.answer,
-            "says": line.answer.as_ref().map(ToString::to_string) })).collect::<Vec<_>>(),
-    });
-    let named = |such: &dyn Fn(&Line) -> bool| -> Vec<String> {
-        lines.iter().filter(|line| such(line)).map(|line| line.party.clone()).collect()
-    };
-    let (absent, reading) = (named(&|line| line.answer.is_none()), named(&Line::is_reading));
-    let unreached = named(&Line::is_unreached);
-    let refused = named(&|line| !line.is_open() && line.answer.as_ref().is_some_and(|answer| !answer.is_yes()));
-    let for_good = |line: &Line| matches!(line.answer, Some(PlanAnswer::Refuses { .. } | PlanAnswer::Ran));
-    let all = refused.is_empty() && absent.is_empty() && reading.is_empty() && unreached.is_empty();
+    let answer = |(party, answer): &Line| json!({ "party": party, "answer": answer, "says": answer.as_ref().map(ToString::to_string) });
+    let answers: Vec<_> = lines.iter().map(answer).collect();
+    let mut value = json!({ "plan": federation.terms.hash().to_string(), "answers": answers });
+    let is_yes = |line: &Line| line.1.as_ref().is_some_and(PlanAnswer::is_yes);
+    let said = |what: Option<PlanAnswer>| named(&lines, |(_, answer)| *answer == what);
+    let (absent, unreached) = (said(None), said(Some(PlanAnswer::Unreached)));
+    let refused = named(&lines, |line| !is_open(line) && !is_yes(line));
+    let for_good = |line: &Line| matches!(line.1, Some(PlanAnswer::Refuses { .. } | PlanAnswer::Ran));
+    let all = lines.iter().all(is_yes);
     value["begins"] = json!(args.start && all);
     if !all {
         if json {
@@ -162,13 +148,11 @@ pub(crate) fn propose(args: &ProposeArgs, json: bool) -> Result<(), Failure> {
         return Err(if refused.is_empty() {
             let parts = [
                 ("not there", &absent),
-                ("still reading their rows", &reading),
+                ("still reading their rows", &said(Some(PlanAnswer::Reading))),
                 ("cannot reach the intermediary", &unreached),
             ];
-            let parts = parts
-                .iter()
-                .filter(|(_, who)| !who.is_empty())
-                .map(|(what, who)| format!("{what}: {}", some_of(who, ", ")));
+            let parts = parts.iter().filter(|(_, who)| !who.is_empty());
+            let parts = parts.map(|(what, who)| format!("{what}: {}", some_of(who, ", ")));
             let next = match (absent.is_empty(), unreached.is_empty()) {
                 (true, true) => "propose again: what was read is not read again; or wait longer, with --wait",
                 (true, false) => "look whether it runs, and ask these operators to try their way to it: veilsum check",
@@ -201,11 +185,11 @@ pub(crate) fn propose(args: &ProposeArgs, json: bool) -> Result<(), Failure> {
 /// Who says what; many who say the same have one line.
 fn told(lines: &[Line]) -> String {
     let mut said: Vec<(String, Vec<&str>)> = Vec::new();
-    for line in lines {
-        let says = line.answer.as_ref().map_or("is not there".to_owned(), ToString::to_string);
+    for (party, answer) in lines {
+        let says = answer.as_ref().map_or("is not there".to_owned(), ToString::to_string);
         match said.iter_mut().find(|(known, _)| *known == says) {
-            Some((_, who)) => who.push(&line.party),
-            None => said.push((says, vec![&line.party])),
+            Some((_, who)) => who.push(party),
+            None => said.push((says, vec![party])),
         }
     }
     let text = |(says, who): &(String, Vec<&str>)| match who.len() {
@@ -239,7 +223,7 @@ fn lines(args: &ProposeArgs, federation: &Federation) -> Result<Vec<Line>, Failu
     let line = |member: &Member| {
         let guest = list.guests.iter().find(|guest| guest.party == member.name && guest.stage == Stage::Approved);
         let said = guest.and_then(|guest| guest.said.as_ref()).filter(|said| [said.roster, said.plan] == documents);
-        Line { party: member.name.clone(), answer: said.map(|said| said.answer.clone()) }
+        (member.name.clone(), said.map(|said| said.answer.clone()))
     };
     Ok(sites.chain([&federation.roster.intermediary]).map(line).collect())
 }

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use serde_json::{Value, json};
 use veilsum_node::{
     cost::some_of,
-    documents::{check_address, fingerprint, load_identity, load_roster, roster_fingerprint},
+    documents::{fingerprint, load_identity, load_roster, roster_fingerprint},
     error::Failure,
     files::quoted,
 };
@@ -32,13 +32,6 @@ pub(crate) fn verify(file: &Path, json: bool) -> Result<(), Failure> {
     let value = json!({ "valid": true, "name": roster.name, "sites": roster.sites.len(),
         "hash": roster.hash().to_string(), "fingerprint": roster_fingerprint(&roster.hash()), "roster": to_json(&roster) });
     crate::verb::print(json, &value, &text)
-}
-
-/// A party, and where it listens.
-pub(crate) fn party_at(text: &str) -> Result<(String, String), String> {
-    let (party, address) = text.split_once('=').ok_or("say PARTY=HOST:PORT")?;
-    check_address(address).map_err(|failure| failure.message)?;
-    if address.is_empty() { Err("the address is empty".into()) } else { Ok((party.to_owned(), address.to_owned())) }
 }
 
 /// Everybody on it, or, where there are many, some of its sites and what shows all.

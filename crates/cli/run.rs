@@ -58,7 +58,8 @@ impl Verb for RunArgs {
             let what = format!("{}: this coordinator has invited nobody from here", self.folder.display());
             return Err(Failure::usage(what, "found the federation here: veilsum federation create"));
         }
-        let ended = standby::stand_by(self, matches!(id, PartyId::Site(_)), json);
+        let is_site = matches!(id, PartyId::Site(_));
+        let ended = standby::begin(self, is_site).and_then(|key| block_on(self.stand_by(&key, is_site, json)));
         if self.once { ended } else { well(ended) }
     }
 }

@@ -32,7 +32,7 @@ use veilsum_proto::{
 };
 
 use crate::{
-    party::{Documents, state_beside, state_of},
+    party::{key_beside, state_beside, state_of},
     screen::folded,
     verb::Verb,
 };
@@ -43,9 +43,15 @@ use crate::{
 /// with what the journal and the ledger hold, and ends with exit code 0 as well: --json has `running`.
 #[derive(Args, Debug)]
 pub(crate) struct StatusArgs {
-    /// Whose status.
-    #[command(flatten)]
-    pub documents: Documents,
+    /// The federation's roster
+    #[arg(long, value_name = "FILE", default_value = "roster.toml")]
+    pub roster: PathBuf,
+    /// The plan that everybody agreed to
+    #[arg(long, value_name = "FILE", default_value = "plan.toml")]
+    pub plan: PathBuf,
+    /// This party's secret key file [default: the only *.key file beside the roster]
+    #[arg(long, value_name = "FILE")]
+    pub key: Option<PathBuf>,
     /// The party's state folder [default: beside the key]
     #[arg(long, value_name = "DIR")]
     pub state: Option<PathBuf>,
@@ -63,7 +69,7 @@ impl Verb for StatusArgs {
         let folder = match &self.state {
             Some(state) => state.clone(),
             None => {
-                let key = self.documents.key()?;
+                let key = key_beside(self.key.as_ref(), &self.roster)?;
                 Some(state_beside(&key, None))
                     .filter(|beside| beside.is_dir())
                     .map_or_else(|| state_of(&key, None), Ok)?
@@ -99,7 +105,7 @@ impl StatusArgs {
     fn account(&self, folder: &Path) -> Option<(u64, u64)> {
         // A state folder lies beside its key, unless somebody says otherwise.
         let beside = || Some(folder.with_extension("")).filter(|key| key.is_file());
-        let key = self.documents.key().ok().or_else(beside)?;
+        let key = key_beside(self.key.as_ref(), &self.roster).ok().or_else(beside)?;
         let (identity, _) = load_identity(&key).ok()?;
         let account = ledger::look(folder, &identity.public()).ok()?;
         let policy = policy_of(None, Some(&key)).ok()?.0.policy;
@@ -108,8 +114,8 @@ impl StatusArgs {
 
     /// What journal and ledger hold; nothing where the party is not known, or they cannot be read.
     fn last(&self, folder: &Path) -> Option<(Value, Vec<String>)> {
-        let federation = load_federation(&self.documents.roster, &self.documents.plan).ok()?;
-        let key = self.documents.key().ok()?;
+        let federation = load_federation(&self.roster, &self.plan).ok()?;
+        let key = key_beside(self.key.as_ref(), &self.roster).ok()?;
         let (identity, _) = load_identity(&key).ok()?;
         let id = federation.whoami(&identity).ok()?;
         let session = |of| message::session(&federation.terms.hash(), &federation.roster.hash(), of);

@@ -66,28 +66,14 @@ mod tests {
     use super::*;
     use std::path::Path;
     use veilsum_node::documents::roster_fingerprint;
-    use veilsum_proto::{
-        identity::Identity,
-        roster::{Member, Roster},
-    };
+    use veilsum_proto::identity::Identity;
 
     /// [ROS-8]: what is typed is compared, and the question does not give it away.
     #[test]
     fn the_question_on_a_terminal_does_not_show_the_answer() {
         let identity = Identity::from_seed(&[3; 32]);
-        let member = |seed, name: &str| Member {
-            name: name.into(),
-            key: Identity::from_seed(&[seed; 32]).public(),
-            address: "127.0.0.1:7700".into(),
-        };
-        let roster = Roster {
-            name: "test".into(),
-            coordinator: member(1, "hub"),
-            intermediary: member(2, "counter"),
-            sites: (3..6)
-                .map(|seed| Member { address: String::new(), ..member(seed, &format!("site-{seed}")) })
-                .collect(),
-        };
+        let mut roster = crate::terms::roster_of_nobody(&["a", "b", "c"].map(str::to_owned)).unwrap();
+        roster.coordinator.name = "hub".into();
         let (file, key) = (Path::new("roster.toml"), Path::new("a.key"));
         let offered = Offered { file, roster: &roster, key, identity: &identity };
         let mut shown = Vec::new();

@@ -41,7 +41,7 @@ pub(crate) fn plan(choices: &mut Choices<'_>, roster: &Roster) -> Result<(PlanSp
         slots: usual_slots(sites),
         max_rows: DEFAULT_MAX_ROWS,
         // Twenty for each cluster.
-        min_total_rows: 20 * u64::from(work.most_clusters()),
+        min_total_rows: 20 * u64::from(work.recipe.clusters.max),
         application: Vec::new(),
     };
     let set = &choices.set;

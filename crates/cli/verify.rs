@@ -123,14 +123,10 @@ fn of_file(file: &Path) -> impl Fn(Failure) -> Failure {
 }
 
 impl VerifyArgs {
-    /// A result, or a model beside its result.
-    fn found(&self, is_model: bool, bytes: Vec<u8>) -> Result<Found, Failure> {
-        if !is_model {
-            return self.checked(&self.file, &bytes);
-        }
-        let result = report::beside(&self.file);
-        let found = self.checked(&result, &files::read_limited(&result, signed::MAX_FILE)?)?;
-        check_model(&found.checked, &bytes).map_err(of_file(&self.file))?;
+    /// A result of this text, and its model.
+    fn both(&self, result: &Path, text: &[u8], model: &[u8]) -> Result<Found, Failure> {
+        let found = self.checked(result, text)?;
+        check_model(&found.checked, model).map_err(of_file(&self.file))?;
         Ok(found)
     }
 
@@ -138,8 +134,7 @@ impl VerifyArgs {
     fn folder(&self) -> Result<Found, Failure> {
         let read = |name, limit| files::read_limited(self.file.join(name), limit);
         let (result, model) = (read("result.json", signed::MAX_FILE)?, read("model.json", model::MAX_FILE)?);
-        let mut found = self.checked(&self.file.join("result.json"), &result)?;
-        check_model(&found.checked, &model).map_err(of_file(&self.file))?;
+        let mut found = self.both(&self.file.join("result.json"), &result, &model)?;
         if self.file.join(report::OPENINGS).exists() {
             let openings = read(report::OPENINGS, MAX_OPENINGS)?;
             let recomputed = recompute::recompute(&found.federation, &found.checked, &model, &openings);
@@ -191,7 +186,11 @@ impl Verb for VerifyArgs {
         } else {
             let bytes = files::read_limited(&self.file, signed::MAX_FILE.max(model::MAX_FILE))?;
             match Kind::of(&bytes) {
-                kind @ (Kind::Model | Kind::Result) => self.found(matches!(kind, Kind::Model), bytes)?,
+                Kind::Model => {
+                    let result = report::beside(&self.file);
+                    self.both(&result, &files::read_limited(&result, signed::MAX_FILE)?, &bytes)?
+                }
+                Kind::Result => self.checked(&self.file, &bytes)?,
                 Kind::Roster => return roster::verify(&self.file, json),
                 Kind::Other => {
                     let what =

@@ -29,8 +29,7 @@ pub(crate) const UNREAD: &str = "Nothing of any other column of a site's file le
 
 /// What of it a terminal does not show already beside [`Cost::to_text`].
 pub(crate) fn totals_beside(federation: &Federation, cost: &Cost) -> String {
-    let (covered, sites) = (&cost.which_sites, cost.sites_mean());
-    let shown = |sentence: &String| sentence.contains(covered.as_str()) || sentence.contains(&sites[1..]);
+    let shown = |sentence: &String| sentence.contains(&*cost.which_sites) || sentence.contains(&cost.sites_mean[1..]);
     let others = totals_tell(federation, cost).into_iter().filter(|sentence| !shown(sentence));
     others.map(|sentence| format!("totals      {sentence}\n")).collect()
 }

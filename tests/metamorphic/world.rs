@@ -472,8 +472,7 @@ impl Play<'_> {
             let (query, words) = match conversation.turn() {
                 Turn::Done(_) if !self.case.finishes => return Some(()),
                 Turn::Done(outcome) => {
-                    let about = (&*federation.work, &*federation.terms, &*federation.roster);
-                    let result = RunResult::of(about, outcome, &conversation, None, None).ok()?;
+                    let result = RunResult::of(&federation, outcome, &conversation, None, None).ok()?;
                     return self.finishes(&result).await;
                 }
                 Turn::Judge(batch) => {

@@ -10,6 +10,7 @@ use std::sync::Arc;
 use anyhow::{Context as _, Result, ensure};
 use veilsum_cluster::{Batch, Centres, Query, pooled, random::Stream};
 use veilsum_node::{
+    agreed::Federation,
     question::{Question, Terms, contribute},
     replay::Replay,
 };
@@ -92,15 +93,17 @@ pub fn run_against(seed: u64, quick: bool, real: bool) -> Result<Found> {
 
     // The copy has seen the first total, by which everybody knows where the next centres are.
     let kit = Kit::new(sites, |terms| terms.max_rows = 64);
-    let form = scene.work.form(sites, kit.terms.max_rows)?;
-    let mut copy = Replay::new(kit.roster.clone(), kit.terms.clone(), Arc::new(scene.work.clone()))?;
+    let (roster, terms) = (kit.roster.clone(), kit.terms.clone());
+    let federation = Federation { roster, terms, work: Arc::new(scene.work.clone()) };
+    let form = federation.form()?;
+    let mut copy = Replay::new(federation)?;
     let first = copy.asks().context("a method without questions")?.clone();
     let mut total = vec![0u64; first.layout(&scene.work.domain()?, &form)?.words()];
     for rows in &rows {
         let words = contribute(&first, rows, &Terms::everybody(form))?;
         total.iter_mut().zip(words).for_each(|(t, w)| *t = t.wrapping_add(w));
     }
-    copy.take(&total, &(0..sites as u16).collect::<Vec<_>>())?;
+    copy.session.take(&total, &(0..sites as u16).collect::<Vec<_>>())?;
     let own = copy.asks().context("a method of one question")?;
     ensure!(copy.ask(own).is_ok(), "a copy that refuses the method's own question");
 

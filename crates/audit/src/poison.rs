@@ -144,7 +144,7 @@ fn poisoned(scene: &Scene, form: SumBounds, seed: u64, lie: u64, words: usize) -
     let words = masked.total(&question, layout.words(), vec![lie; words.min(layout.words())])?;
     let taken = conversation.take(&words, &everybody()).is_ok();
     let labels = |total: &[f64]| -> Vec<usize> {
-        let k = scene.work.most_clusters() as usize;
+        let k = scene.work.recipe.clusters.max as usize;
         let (sums, weights) = total.split_at(total.len() - k);
         let centre = |c: usize| [sums[2 * c] / weights[c], sums[2 * c + 1] / weights[c]];
         let away = |x: &[f64], c: usize| (x[0] - centre(c)[0]).powi(2) + (x[1] - centre(c)[1]).powi(2);

@@ -60,8 +60,7 @@ pub(super) struct Leaves {
 impl Leaves {
     pub(super) fn of(federation: &Federation, site: &str, cap: u64) -> Result<Leaves, Failure> {
         let cost = Cost::of(federation)?;
-        let sites = federation.roster.sites.len();
-        let numbers = Forecast::of(&federation.work, federation.terms.max_rows, sites)?.total();
+        let numbers = Forecast::of(federation)?.total();
         let noise = federation.work.recipe.noise;
         let nano_rho = noise.map(|noise| noise.price());
         Ok(Leaves {
@@ -69,7 +68,7 @@ impl Leaves {
                 "{site} would send nothing that can be read: vectors under masks, key shares in sealed boxes, public keys and \
                  signatures, and never a row, a value of one or their number. What is learnt all the same: the coordinator and every site \
                  learn totals over the whole cohort; {}.",
-                cost.sites_mean()
+                cost.sites_mean
             ),
             totals_tell: totals_tell(federation, &cost),
             numbers,

@@ -15,14 +15,13 @@ use veilsum_node::{
     table::{self, Dialect, PersonKey, RowRules, Table, TableSpec, Unusable, spelling::normal},
 };
 
-use crate::columns::Wanted;
+use super::DemoArgs;
+use crate::{columns::Wanted, rows::RowsSaid};
 
 /// Rows at their sites, and what is known about their columns.
 pub(super) struct Source {
     pub sites: Vec<LoopbackSite>,
     pub columns: Vec<Column>,
-    /// Columns of categories, whose indicators follow the numbers.
-    pub categorical: Vec<Categorical>,
     pub note: String,
 }
 
@@ -44,22 +43,34 @@ impl Source {
     }
 }
 
-/// What of the options or of the plan says which rows there are.
+/// What says which rows there are.
 pub(super) struct Wish<'a> {
+    /// The options.
+    pub of: &'a DemoArgs,
     /// Columns that are named; those of numbers may have their range.
     pub columns: &'a [Wanted],
     /// Those that hold categories.
-    pub categorical: Vec<Categorical>,
-    pub split: &'a str,
-    pub sites: Option<usize>,
-    pub seed: Option<u64>,
+    pub categorical: &'a [Categorical],
     /// Whether a number out of its range is moved to its edge, and not refused.
     pub clips: bool,
     /// Whether the file is read as a site reads it for a plan with noise ([NOI-8]).
     pub noisy: bool,
+    /// So many sites if no option says how many.
+    pub usual_sites: Option<usize>,
 }
 
 impl Wish<'_> {
+    /// The rows at their sites.
+    ///
+    /// # Errors
+    /// A [`Failure`] that names the option or the file.
+    pub(super) fn rows(&self) -> Result<Source, Failure> {
+        match &self.of.data {
+            Some(path) => from_file(self, path, self.of.rules()?).map_err(RowsSaid::of_option),
+            None => example(self),
+        }
+    }
+
     /// The column of this name, where its range was said.
     fn ranged(&self, name: &str) -> Option<&Column> {
         self.columns.iter().find_map(|wanted| match wanted {
@@ -77,16 +88,10 @@ impl Wish<'_> {
 ///
 /// # Errors
 /// A [`Failure`] where columns are wished for that it does not have.
-pub(super) fn example(wish: &Wish<'_>) -> Result<Source, Failure> {
-    let example = synthetic::five_groups(wish.seed.unwrap_or(synthetic::DEFAULT_SEED));
-    let domain = synthetic::five_gaussians_domain();
-    let columns: Vec<Column> = ["x", "y"]
-        .iter()
-        .zip(domain.lower().iter().zip(domain.upper()))
-        .map(|(name, (lower, upper))| Column { name: (*name).into(), lower: *lower, upper: *upper })
-        .collect();
-    let own = wish.columns.is_empty()
-        || wish.columns.iter().eq(&columns.iter().cloned().map(Wanted::Number).collect::<Vec<_>>());
+fn example(wish: &Wish<'_>) -> Result<Source, Failure> {
+    let example = synthetic::five_groups(wish.of.what.seed.unwrap_or(synthetic::DEFAULT_SEED));
+    let columns = ["x", "y"].map(|name| Column { name: name.into(), lower: -1.0, upper: 2.0 });
+    let own = wish.columns.is_empty() || wish.columns == columns.clone().map(Wanted::Number);
     if !own || !wish.categorical.is_empty() {
         let what = "the generated example has the columns x and y from -1 to 2";
         return Err(Failure::usage(what, "give the rows of other columns with --data FILE.csv"));
@@ -100,20 +105,19 @@ pub(super) fn example(wish: &Wish<'_>) -> Result<Source, Failure> {
              public box [-1, 2] x [-1, 2]\nmasked sums, QUIC on 127.0.0.1"
         ),
         sites,
-        columns,
-        categorical: Vec::new(),
+        columns: columns.to_vec(),
     })
 }
 
 /// Rows of a file, dealt to sites.
-pub(super) fn from_file(wish: &Wish<'_>, path: &Path, rules: RowRules) -> Result<Source, Failure> {
+fn from_file(wish: &Wish<'_>, path: &Path, rules: RowRules) -> Result<Source, Failure> {
     let asked = wish.columns.iter().map(Wanted::name);
     let asked = asked.map(|name| rules.columns.get(name).map_or(name, String::as_str));
     let asked = asked.chain(rules.columns.values().map(String::as_str));
     let own = table::read_header(path, Dialect { by_line: wish.noisy, ..rules.dialect() }, asked)?;
     let header = table::known_as(&path.display().to_string(), &own, &rules)?;
     let named = header.last().filter(|last| *last == "label").cloned();
-    let label = match wish.split {
+    let label = match &*wish.of.split {
         "iid" => None,
         column if header.iter().any(|of| of == column) => Some(column.to_owned()),
         other => {
@@ -140,7 +144,7 @@ pub(super) fn from_file(wish: &Wish<'_>, path: &Path, rules: RowRules) -> Result
         true => header.iter().filter(clustered).cloned().collect(),
         false => wish.numbers().map(str::to_owned).collect(),
     };
-    let (categorical, rules) = (wish.categorical.clone(), Arc::new(rules));
+    let (categorical, rules) = (wish.categorical.to_vec(), Arc::new(rules));
     let range = |name: &String| {
         wish.ranged(name).map_or((f64::NEG_INFINITY, f64::INFINITY), |column| (column.lower, column.upper))
     };
@@ -174,13 +178,14 @@ pub(super) fn from_file(wish: &Wish<'_>, path: &Path, rules: RowRules) -> Result
         };
         Failure::input(format!("{}: the column {:?} {what}", path.display(), table.columns[at]), next)
     };
+    let sites = wish.of.sites.or(wish.usual_sites);
     let parts = match &label {
-        Some(column) if wish.sites.is_some() => {
+        Some(column) if sites.is_some() => {
             let next = format!("leave --sites out: every value of {column:?} is a site");
             return Err(Failure::usage("--sites and --split by a column contradict each other", next));
         }
         Some(_) => split::by_label(&table.labels.clone().unwrap_or_default()),
-        None => split::iid(table.rows, wish.sites.unwrap_or(20), wish.seed.unwrap_or(0)),
+        None => split::iid(table.rows, sites.unwrap_or(20), wish.of.what.seed.unwrap_or(0)),
     };
     let next = "split into other --sites, or by another column";
     check_sites(parts.len()).map_err(|e| Failure::usage(e, next))?;
@@ -206,7 +211,7 @@ pub(super) fn from_file(wish: &Wish<'_>, path: &Path, rules: RowRules) -> Result
         .collect::<Result<Vec<_>, _>>()?;
     // Rows that are left out are dealt to nobody: that they lack a value is counted at the first site.
     if let Some(first) = sites.first_mut() {
-        let by = all.iter().zip(account.missing(&wish.categorical));
+        let by = all.iter().zip(account.missing(wish.categorical));
         first.missing = by.filter(|(name, _)| !constant.contains(name)).map(|(_, missing)| missing).collect();
     }
     let skipped = match constant.as_slice() {
@@ -227,7 +232,7 @@ pub(super) fn from_file(wish: &Wish<'_>, path: &Path, rules: RowRules) -> Result
         sites.len(),
         label.map_or_else(|| "each row goes to a site by chance".into(), |c| format!("one for every value of {c:?}"))
     );
-    Ok(Source { sites, columns, categorical: wish.categorical.clone(), note })
+    Ok(Source { sites, columns, note })
 }
 
 /// Takes the constant columns out of a table where others are left, and returns their names. The last `ones` columns are indicators,

@@ -20,7 +20,6 @@ use veilsum_node::{
         Columns, Federation, GuestList, columns_beside, edited_plan, load_columns, load_federation, load_roster,
         write_plan,
     },
-    dp::Privacy,
     error::Failure,
 };
 
@@ -84,8 +83,7 @@ pub(super) fn new(args: &NewArgs, json: bool) -> Result<(), Failure> {
         return say(&federation, &args.out, true, json);
     }
     if !json {
-        let (cost, privacy) = (Cost::of(&federation)?, Privacy::of(&federation.work, &federation.form()?));
-        crate::say!("{}", to_text(&federation, &cost, privacy.as_ref()));
+        crate::say!("{}", to_text(&federation, &Cost::of(&federation)?));
     }
     propose(&ProposeArgs { folder: folder.to_owned(), start: true, without: Vec::new(), wait: 60 }, json)
 }

@@ -34,9 +34,8 @@ pub(super) fn say(federation: &Federation, path: &Path, written: bool, json: boo
         false => says(federation, &cost, path),
     };
     let (terms, hash) = (&federation.terms, federation.terms.hash());
-    let mut value = cost.to_json();
-    let privacy = Privacy::of(&federation.work, &federation.form()?);
-    value["privacy"] = json!(privacy);
+    let mut value = json!(cost);
+    value["privacy"] = json!(Privacy::of(federation));
     value["plan"] = json!(path.display().to_string());
     value["says"] = json!(says);
     value["totals_tell"] = json!(words::totals_tell(federation, &cost));
@@ -47,11 +46,11 @@ pub(super) fn say(federation: &Federation, path: &Path, written: bool, json: boo
         "colluders": terms.colluders, "slots": terms.slots, "max_rows_per_site": terms.max_rows,
         "min_total_rows": terms.min_total_rows });
     value["work"] = json!(federation.work.as_ref());
-    crate::verb::print(json, &value, &format!("{says}\n{}", to_text(federation, &cost, privacy.as_ref())))
+    crate::verb::print(json, &value, &format!("{says}\n{}", to_text(federation, &cost)))
 }
 
 /// What a plan asks, in numbers.
-pub(crate) fn to_text(federation: &Federation, cost: &Cost, privacy: Option<&Privacy>) -> String {
+pub(crate) fn to_text(federation: &Federation, cost: &Cost) -> String {
     let (terms, work) = (&federation.terms, &federation.work);
     let numbers = work.columns.iter().map(|c| format!("{} {} to {}", c.name, c.lower, c.upper));
     let named = work.categorical.iter().map(|c| format!("{} one of {}", c.column, c.categories.join(", ")));
@@ -61,12 +60,12 @@ pub(crate) fn to_text(federation: &Federation, cost: &Cost, privacy: Option<&Pri
         roster_fingerprint(&terms.hash()),
         work.method_name(),
         counted(work.headers().count(), "column"),
-        counted(work.max_questions() as usize, "question"),
+        counted(work.recipe.max_questions() as usize, "question"),
         numbers.chain(named).collect::<Vec<_>>().join("; "),
         words::UNREAD
     ) + &cost.to_text()
         + &words::totals_beside(federation, cost)
-        + &privacy.map_or_else(String::new, Privacy::to_text)
+        + &Privacy::of(federation).map_or_else(String::new, |privacy| privacy.to_text())
 }
 
 /// Whether a plan can be used, in words for whoever has to agree to it. What it must not be was refused when it was loaded.
@@ -80,7 +79,7 @@ fn says(federation: &Federation, cost: &Cost, path: &Path) -> String {
         "Yes: {} is valid, signed by {name} for these {sites}; {know}. It asks at most {} about {}. Whether a site answers them, `veilsum check` \
          says.\n",
         path.display(),
-        counted(federation.work.max_questions() as usize, "question"),
+        counted(federation.work.recipe.max_questions() as usize, "question"),
         federation.work.headers().collect::<Vec<_>>().join(", ")
     )
 }

@@ -3,17 +3,18 @@
 use std::{
     net::SocketAddr,
     path::{Path, PathBuf},
+    sync::Arc,
 };
 
 use clap::Args;
 use veilsum_node::{
-    documents::{Offered, load_identity, load_roster},
+    documents::{Federation, Offered, load_federation, load_identity, load_roster},
     error::Failure,
 };
-use veilsum_proto::roster::PartyId;
+use veilsum_proto::{identity::Identity, roster::PartyId};
 
 use crate::{
-    party::{Documents, LOSS_WAIT, Loss, Own, Patience, Reach, key_beside, state_beside, state_of},
+    party::{LOSS_WAIT, Loss, Own, Patience, Reach, agree, key_beside, own_identity, state_beside, state_of},
     watch::Watch,
 };
 
@@ -77,11 +78,25 @@ impl RunArgs {
         if is_site { state_of(key, given) } else { Ok(state_beside(key, given)) }
     }
 
-    /// Roster, plan and key of the run at hand.
-    pub(super) fn documents(&self) -> Documents {
-        let roster = self.roster();
-        let plan = self.plan.clone().unwrap_or_else(|| roster.with_file_name("plan.toml"));
-        Documents { roster, plan, key: self.own.key.clone() }
+    /// Reads roster, plan and key of the run at hand, and checks that the key is that of such a party ([`role_of`]).
+    pub(super) fn load(&self, role: &str) -> Result<(Federation, Arc<Identity>), Failure> {
+        let file = self.roster();
+        let plan = self.plan.clone().unwrap_or_else(|| file.with_file_name("plan.toml"));
+        let federation = load_federation(&file, plan)?;
+        let key = self.key()?;
+        let (identity, name) = own_identity(&key, &self.state()?)?;
+        let offered = Offered { file: &file, roster: &federation.roster, key: &key, identity: &identity };
+        if role_of(offered.whoami()?) != role {
+            let next = "name the key of that party";
+            return Err(Failure::input(format!("the key of {name} is not that of {role}"), next));
+        }
+        Ok((federation, Arc::new(identity)))
+    }
+
+    /// Asks whether this party agreed to the roster. Nothing is resolved or dialled before.
+    pub(super) fn agree(&self, to: &Federation, identity: &Identity) -> Result<(), Failure> {
+        let (file, key) = (self.roster(), self.key()?);
+        agree(&Offered { file: &file, roster: &to.roster, key: &key, identity }, self.own.state.as_ref())
     }
 
     /// Which member of the roster this key is.
@@ -100,11 +115,7 @@ impl RunArgs {
     /// Refuses options that this role does not read.
     pub(crate) fn fits(&self, id: PartyId) -> Result<(), Failure> {
         let is_site = matches!(id, PartyId::Site(_));
-        let role = match id {
-            PartyId::Coordinator => "the coordinator",
-            PartyId::Intermediary => "the intermediary",
-            PartyId::Site(_) => "a site",
-        };
+        let role = role_of(id);
         let unread = [
             ("--data", "has no rows", self.own.data.is_some() && !is_site),
             ("--policy", "has no rows", self.own.policy.is_some() && !is_site),
@@ -119,6 +130,15 @@ impl RunArgs {
                 Err(Failure::usage(format!("this party is {role}, which {why}"), format!("leave {option} out")))
             }
         }
+    }
+}
+
+/// What a party is, in words.
+fn role_of(id: PartyId) -> &'static str {
+    match id {
+        PartyId::Coordinator => "the coordinator",
+        PartyId::Intermediary => "the intermediary",
+        PartyId::Site(_) => "a site",
     }
 }
 

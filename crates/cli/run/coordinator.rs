@@ -1,24 +1,22 @@
 //! The coordinator in one run.
 
 use veilsum_node::{error::Failure, role::server::ServerConfig};
-use veilsum_proto::roster::PartyId;
 
 use super::args::RunArgs;
-use crate::party::{elsewhere, listen_at, place_for, warn_of_replacing};
+use crate::party::{listen_at, place_for, warn_of_elsewhere, warn_of_replacing};
 
 /// Reads all that a run needs. No port is opened.
 ///
 /// # Errors
 /// A [`Failure`] that names the file at fault.
 pub(crate) fn prepare(args: &RunArgs, json: bool) -> Result<ServerConfig, Failure> {
-    let (federation, identity) =
-        args.documents().load("the coordinator", |id| id == PartyId::Coordinator, args.own.state.as_ref())?;
+    let (federation, identity) = args.load("the coordinator")?;
     let listen = listen_at(args.listen, &federation.roster.coordinator)?;
     let result = args.out.join("result.json");
     place_for(&result)?;
     warn_of_replacing(&result, &federation.terms);
     if !json {
-        elsewhere(listen, &federation.roster.coordinator).iter().for_each(|warning| crate::tell!("{warning}"));
+        warn_of_elsewhere(listen, &federation.roster.coordinator);
         let protocols = args.reach.transport.protocols();
         crate::tell!("waiting for {} sites on {listen} ({protocols})", federation.roster.sites.len());
     }
@@ -27,7 +25,7 @@ pub(crate) fn prepare(args: &RunArgs, json: bool) -> Result<ServerConfig, Failur
         entrance: listen.into(),
         without: Vec::new(),
         timing: args.patience.timing(),
-        on_loss: args.patience.on_loss.within(args.patience.loss_wait),
+        on_loss: args.patience.on_loss(),
         state: Some(args.state_for(&args.key()?, false)?),
     })
 }

@@ -13,21 +13,19 @@ use veilsum_node::{
 use veilsum_proto::roster::PartyId;
 
 use super::args::RunArgs;
-use crate::party::{address_of, elsewhere, listen_at};
+use crate::party::{address_of, listen_at, warn_of_elsewhere};
 
 /// Reads all that a run needs, and asks whether this party agreed to the roster. Nothing is dialled.
 ///
 /// # Errors
 /// A [`Failure`] that names the file at fault.
 pub(crate) fn prepare(args: &RunArgs, json: bool) -> Result<IntermediaryConfig, Failure> {
-    let documents = args.documents();
-    let is_intermediary = |id| id == PartyId::Intermediary;
-    let (federation, identity) = documents.load("the intermediary", is_intermediary, args.own.state.as_ref())?;
-    documents.agree(&federation, &identity, None)?;
+    let (federation, identity) = args.load("the intermediary")?;
+    args.agree(&federation, &identity)?;
     let listen = listen_at(args.listen, &federation.roster.intermediary)?;
     let coordinator = address_of(&federation.roster.coordinator)?;
     if !json {
-        elsewhere(listen, &federation.roster.intermediary).iter().for_each(|warning| crate::tell!("{warning}"));
+        warn_of_elsewhere(listen, &federation.roster.intermediary);
         let (protocols, name) = (args.reach.transport.protocols(), &federation.roster.coordinator.name);
         crate::tell!(
             "waiting for {} sites on {listen} ({protocols}), and for {name} at {coordinator}",
@@ -39,7 +37,7 @@ pub(crate) fn prepare(args: &RunArgs, json: bool) -> Result<IntermediaryConfig, 
         entrance: listen.into(),
         coordinator,
         timing: args.patience.timing(),
-        on_loss: args.patience.on_loss.within(args.patience.loss_wait),
+        on_loss: args.patience.on_loss(),
         state: Some(args.state_for(&args.key()?, false)?),
     })
 }

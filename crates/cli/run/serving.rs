@@ -11,7 +11,7 @@ use veilsum_node::{
 use super::args::RunArgs;
 use crate::{
     federation::identity_of,
-    party::{block_on, elsewhere, listen_at, state_beside},
+    party::{block_on, listen_at, state_beside, warn_of_elsewhere},
 };
 
 /// Until it is told to stop, which is how this command ends in good order.
@@ -21,7 +21,7 @@ pub(super) fn serve(args: &RunArgs, json: bool) -> Result<(), Failure> {
     let identity = Arc::new(identity_of(folder, &list)?);
     let listen = listen_at(args.listen, &list.coordinator)?;
     let key = folder.join(format!("{}.key", list.coordinator.name));
-    elsewhere(listen, &list.coordinator).iter().for_each(|warning| crate::tell!("{warning}"));
+    warn_of_elsewhere(listen, &list.coordinator);
     let (federation, protocols) = (list.federation, args.reach.transport.protocols());
     let (bound, opened) = tokio::sync::oneshot::channel();
     let config = ServiceConfig {
@@ -31,7 +31,7 @@ pub(super) fn serve(args: &RunArgs, json: bool) -> Result<(), Failure> {
         carrier: args.reach.carrier()?,
         listen,
         timing: args.patience.timing(),
-        on_loss: args.patience.on_loss.within(args.patience.loss_wait),
+        on_loss: args.patience.on_loss(),
         news: Arc::new(|told| crate::tell!("{told}")),
         progress: args.watch.watcher(json)?,
         bound: Some(bound),

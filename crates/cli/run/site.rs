@@ -14,7 +14,6 @@ use veilsum_node::{
     },
     table::Tally,
 };
-use veilsum_proto::roster::PartyId;
 
 use super::args::{RunArgs, model_in};
 use crate::{
@@ -22,31 +21,19 @@ use crate::{
     screen::folded,
 };
 
-/// Reads all that a run needs, and asks whether this party agreed to the roster. Nothing is dialled.
+/// Reads all that a run needs, and asks whether this party agreed to the roster. Nothing is dialled. With it what was read and is not told
+/// yet: under noise nothing that depends on a cell is, before the plan's last answer ([NOI-8]).
 ///
 /// # Errors
 /// A [`Failure`] that names the file at fault.
-pub(crate) fn prepare(args: &RunArgs, json: bool) -> Result<Ready, Failure> {
+pub(crate) fn prepare(args: &RunArgs, json: bool) -> Result<(ClientConfig, Option<Tally>), Failure> {
     place_for(&model_in(&args.out))?;
     let (config, tally) = read(args, json)?;
-    let mut ready = Ready { tally: tally.filter(|_| !json), config };
-    if !ready.is_noisy() {
-        told(ready.tally.take())?;
+    let mut tally = tally.filter(|_| !json);
+    if config.party.federation.work.recipe.noise.is_none() {
+        told(tally.take())?;
     }
-    Ok(ready)
-}
-
-/// A site that has read its rows.
-pub(crate) struct Ready {
-    config: ClientConfig,
-    /// What was read and is not told yet: under noise nothing that depends on a cell is, before the plan's last answer ([NOI-8]).
-    tally: Option<Tally>,
-}
-
-impl Ready {
-    fn is_noisy(&self) -> bool {
-        self.config.party.federation.work.recipe.noise.is_some()
-    }
+    Ok((config, tally))
 }
 
 /// What was read, for this site's operator: on standard output, because a log has no row count.
@@ -64,9 +51,7 @@ fn told(tally: Option<Tally>) -> Result<(), Failure> {
 
 /// The same with what was read, which is not told.
 pub(crate) fn read(args: &RunArgs, json: bool) -> Result<(ClientConfig, Option<Tally>), Failure> {
-    let documents = args.documents();
-    let (federation, identity) =
-        documents.load("a site", |id| matches!(id, PartyId::Site(_)), args.own.state.as_ref())?;
+    let (federation, identity) = args.load("a site")?;
     warn_of_replacing(&report::beside(&model_in(&args.out)), &federation.terms);
     let (key, state) = (args.key()?, args.state()?);
     let (site, file) = policy_of(args.own.policy.as_deref(), Some(&key))?;
@@ -82,7 +67,7 @@ pub(crate) fn read(args: &RunArgs, json: bool) -> Result<(ClientConfig, Option<T
     let loaded = documents::load_rows(&federation, &from)?;
     site.has_room(loaded.rows_asked(&federation))?;
     let Loaded { rows, tally } = loaded;
-    documents.agree(&federation, &identity, args.own.state.as_ref())?;
+    args.agree(&federation, &identity)?;
     let (coordinator, intermediary) =
         (address_of(&federation.roster.coordinator)?, address_of(&federation.roster.intermediary)?);
     let config = ClientConfig {
@@ -104,7 +89,7 @@ pub(crate) fn read(args: &RunArgs, json: bool) -> Result<(ClientConfig, Option<T
 /// A [`Failure`] with its exit code.
 pub(crate) async fn take_part(
     args: &RunArgs,
-    Ready { mut config, tally }: Ready,
+    (mut config, tally): (ClientConfig, Option<Tally>),
     window: &Window,
     json: bool,
 ) -> Result<(), Failure> {

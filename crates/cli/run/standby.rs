@@ -20,14 +20,14 @@ use veilsum_node::{
         stop,
     },
 };
-use veilsum_proto::{Rule, identity::Identity, suite::Hash};
+use veilsum_proto::{Rule, suite::Hash};
 
 use super::{
     args::{RunArgs, model_in},
     intermediary, site,
 };
 use crate::{
-    party::{Own, agree, block_on, listen_at, own_identity, place_for},
+    party::{Own, agree, free, listen_at, own_identity, place_for},
     proposal::Judge,
     verb,
 };
@@ -35,24 +35,6 @@ use crate::{
 /// The pause after a run that did not go well, before this party stands by again; it doubles up to the other.
 const PAUSE: Duration = Duration::from_secs(1);
 const LONGEST_PAUSE: Duration = Duration::from_secs(30);
-
-/// This party, as it stands by.
-struct Member<'a> {
-    args: &'a RunArgs,
-    key: PathBuf,
-    identity: Arc<Identity>,
-    is_site: bool,
-    json: bool,
-}
-
-/// Stands by until it is told to stop.
-///
-/// # Errors
-/// A [`Failure`] with its exit code. What goes wrong in a run is told, and ends that run alone.
-pub(super) fn stand_by(args: &RunArgs, is_site: bool, json: bool) -> Result<(), Failure> {
-    let key = begin(args, is_site)?;
-    block_on(args.stand_by(&key, is_site, json))
-}
 
 /// Looks whether this party can stand by, and asks whether it agreed to the roster. Its key.
 ///
@@ -78,6 +60,10 @@ pub(crate) fn begin(args: &RunArgs, is_site: bool) -> Result<PathBuf, Failure> {
 }
 
 impl RunArgs {
+    /// Stands by until it is told to stop.
+    ///
+    /// # Errors
+    /// A [`Failure`] with its exit code. What goes wrong in a run is told, and ends that run alone.
     pub(crate) async fn stand_by(&self, key: &Path, is_site: bool, json: bool) -> Result<(), Failure> {
         let (mut done, mut last, mut pause, mut broken) = (Vec::new(), 0, PAUSE, None);
         let over = |done: &mut Vec<Hash>, id| {
@@ -95,11 +81,13 @@ impl RunArgs {
             if is_site {
                 self.own.shares(&policy_of(self.own.policy.as_deref(), Some(key))?.0, &identity, &state)?;
             }
-            let member = Member { args: self, key: key.to_owned(), identity, is_site, json };
+            let (own, unreached) = (self.own.clone(), Some(AtomicBool::new(false)));
+            let judge = Judge { identity, key: key.to_owned(), roster: self.roster(), is_site, own, state, unreached };
+            let judge = Arc::new(judge);
             if !is_site {
-                member.open(&mut door).await?;
+                self.open(&judge, &mut door).await?;
             }
-            let config = member.standing_by((done.clone(), broken), last, door.clone())?;
+            let config = self.standing_by(&judge, (done.clone(), broken), last, door.clone())?;
             let Next { number, id, federation } = standby::run(&config).await?;
             let Some(federation) = federation else {
                 broken = None;
@@ -109,10 +97,10 @@ impl RunArgs {
                 over(&mut done, id);
                 continue;
             };
-            let folder = free(&self.out.join(run_name(number, &federation.terms.hash())));
+            let folder = free(&self.out.join(run_name(number, &federation.terms.hash())), "model.json");
             crate::tell!("run {number} begins");
             last = last.max(number);
-            let ended = member.take_part(&folder, &window, door.as_deref()).await;
+            let ended = self.take_part(&judge, &folder, &window, door.as_deref(), json).await;
             window.rest();
             broken = ended.as_ref().err().filter(|failure| failure.code == Code::Peer).and_then(|failure| failure.rule);
             let failure = match ended {
@@ -140,6 +128,78 @@ impl RunArgs {
             pause = (pause * 2).min(LONGEST_PAUSE);
         }
     }
+
+    /// An intermediary's port is open between two runs, so that everybody can try the way to it.
+    async fn open(&self, judge: &Judge, door: &mut Option<Arc<Doorway>>) -> Result<(), Failure> {
+        let roster = load_roster(&judge.roster)?;
+        if door.as_ref().is_none_or(|door| !door.shows(&judge.identity.public())) {
+            *door = None;
+            let listen = listen_at(self.listen, &roster.intermediary)?;
+            let carrier = self.reach.carrier()?;
+            let opened = Doorway::open(judge.identity.clone(), &*carrier, listen).await?;
+            *door = Some(Arc::new(opened));
+        }
+        if let Some(door) = door {
+            door.admits(&roster);
+            door.rests();
+        }
+        Ok(())
+    }
+
+    fn standing_by(
+        &self,
+        judge: &Arc<Judge>,
+        (done, broken): (Vec<Hash>, Option<Rule>),
+        number: u64,
+        door: Option<Arc<Doorway>>,
+    ) -> Result<StandbyConfig, Failure> {
+        let roster = load_roster(&judge.roster)?;
+        let (judging, looked, watcher) = (judge.clone(), judge.clone(), judge.clone());
+        Ok(StandbyConfig {
+            identity: judge.identity.clone(),
+            agreed: Pinned::load(&judge.key)?.roster.unwrap_or(roster),
+            plan: proposed(&judge.roster),
+            roster: judge.roster.clone(),
+            carrier: self.reach.carrier()?,
+            done,
+            number,
+            broken,
+            judge: Arc::new(move |federation, looking| judging.judge(federation, looking)),
+            stamp: Arc::new(move || looked.stamps()),
+            offered: Arc::new(move |roster| {
+                door.iter().for_each(|door| door.admits(roster));
+                watcher.offered(roster).passes().err().iter().for_each(verb::tell);
+            }),
+            news: Arc::new(|told| crate::tell!("{told}")),
+        })
+    }
+
+    /// One run, whose documents and result are kept in `folder`.
+    async fn take_part(
+        &self,
+        judge: &Judge,
+        folder: &Path,
+        window: &Window,
+        door: Option<&Doorway>,
+        json: bool,
+    ) -> Result<(), Failure> {
+        place_for(&model_in(folder))?;
+        for (from, name) in [(&judge.roster, "roster.toml"), (&proposed(&judge.roster), "plan.toml")] {
+            fs::copy(from, folder.join(name)).map_err(|e| {
+                let what = format!("{name} cannot be kept in {} ({e})", folder.display());
+                files::unwritten(&e, what, "make room for it")
+            })?;
+        }
+        let own = Own { key: Some(judge.key.clone()), ..self.own.clone() };
+        let args = RunArgs { own, out: folder.to_owned(), ..self.clone() };
+        match door {
+            None => site::take_part(&args, site::prepare(&args, json)?, window, json).await,
+            Some(door) => {
+                let config = intermediary::prepare(&args, json)?;
+                intermediary::count(config, Some(door.entrance()), window, json).await
+            }
+        }
+    }
 }
 
 /// That no other process stands by with this key: held as long as the file stays open.
@@ -153,96 +213,6 @@ pub(crate) fn alone(key: &Path) -> Result<File, Failure> {
         let next = "end that one first: a party runs once at a time; `veilsum status` shows how it goes";
         Failure::new(Code::Denied, what, next)
     })
-}
-
-/// A folder in which there is no result yet: this one, or one with a number behind its name.
-fn free(folder: &Path) -> PathBuf {
-    let numbered = |n: u32| PathBuf::from(format!("{}-{n}", folder.display()));
-    let mut all = std::iter::once(folder.to_owned()).chain((2..).map(numbered));
-    all.find(|folder| !model_in(folder).exists()).unwrap_or_else(|| folder.to_owned())
-}
-
-impl Member<'_> {
-    /// An intermediary's port is open between two runs, so that everybody can try the way to it.
-    async fn open(&self, door: &mut Option<Arc<Doorway>>) -> Result<(), Failure> {
-        let roster = load_roster(self.args.roster())?;
-        if door.as_ref().is_none_or(|door| !door.shows(&self.identity.public())) {
-            *door = None;
-            let listen = listen_at(self.args.listen, &roster.intermediary)?;
-            let carrier = self.args.reach.carrier()?;
-            let opened = Doorway::open(self.identity.clone(), &*carrier, listen).await?;
-            *door = Some(Arc::new(opened));
-        }
-        if let Some(door) = door {
-            door.admits(&roster);
-            door.rests();
-        }
-        Ok(())
-    }
-
-    fn standing_by(
-        &self,
-        (done, broken): (Vec<Hash>, Option<Rule>),
-        number: u64,
-        door: Option<Arc<Doorway>>,
-    ) -> Result<StandbyConfig, Failure> {
-        let file = self.args.roster();
-        let roster = load_roster(&file)?;
-        let agreed = Pinned::load(&self.key)?.roster.unwrap_or(roster);
-        let judge = Judge {
-            identity: self.identity.clone(),
-            key: self.key.clone(),
-            roster: file.clone(),
-            is_site: self.is_site,
-            own: self.args.own.clone(),
-            state: self.args.state_for(&self.key, self.is_site)?,
-            unreached: Some(AtomicBool::new(false)),
-        };
-        let judge = Arc::new(judge);
-        let (looked, watcher) = (judge.clone(), judge.clone());
-        Ok(StandbyConfig {
-            identity: self.identity.clone(),
-            agreed,
-            plan: proposed(&file),
-            roster: file,
-            carrier: self.args.reach.carrier()?,
-            done,
-            number,
-            broken,
-            judge: Arc::new(move |federation, looking| judge.judge(federation, looking)),
-            stamp: Arc::new(move || looked.stamps()),
-            offered: Arc::new(move |roster| {
-                door.iter().for_each(|door| door.admits(roster));
-                watcher.offered(roster).passes().err().iter().for_each(verb::tell);
-            }),
-            news: Arc::new(|told| crate::tell!("{told}")),
-        })
-    }
-
-    /// One run, whose documents and result are kept in `folder`.
-    async fn take_part(&self, folder: &Path, window: &Window, door: Option<&Doorway>) -> Result<(), Failure> {
-        let roster = self.args.roster();
-        place_for(&model_in(folder))?;
-        for (from, name) in [(&roster, "roster.toml"), (&proposed(&roster), "plan.toml")] {
-            fs::copy(from, folder.join(name)).map_err(|e| {
-                let what = format!("{name} cannot be kept in {} ({e})", folder.display());
-                files::unwritten(&e, what, "make room for it")
-            })?;
-        }
-        let args = RunArgs {
-            plan: Some(proposed(&roster)),
-            own: Own { key: Some(self.key.clone()), ..self.args.own.clone() },
-            out: folder.to_owned(),
-            ..self.args.clone()
-        };
-        match door {
-            None => site::take_part(&args, site::prepare(&args, self.json)?, window, self.json).await,
-            Some(door) => {
-                let config = intermediary::prepare(&args, self.json)?;
-                intermediary::count(config, Some(door.entrance()), window, self.json).await
-            }
-        }
-    }
 }
 
 /// Where the plan is kept that the coordinator proposes.

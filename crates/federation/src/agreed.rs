@@ -37,11 +37,9 @@ impl Federation {
     pub fn new(roster: Roster, terms: Terms) -> Result<Federation, Failure> {
         let work = PlanSpec::from_bytes(&terms.application)?;
         if work.recipe.noise.is_none() && terms.sites == Sites::Any {
-            return Err(Failure::input(
-                "exact totals over any sites that are left show what a site that leaves had sent: a plan without noise is over the same \
-                 sites [POL-9]",
-                "take sites = \"same\", or a plan with noise",
-            ));
+            let what = "exact totals over any sites that are left show what a site that leaves had sent: a plan without noise is over the \
+                        same sites [POL-9]";
+            return Err(Failure::input(what, "take sites = \"same\", or a plan with noise"));
         }
         prove(&roster, &terms, &work)?;
         Ok(Federation { roster: Arc::new(roster), terms: Arc::new(terms), work: Arc::new(work) })
@@ -71,15 +69,9 @@ impl Federation {
 pub fn whoami(roster: &Roster, identity: &Identity) -> Result<PartyId, Failure> {
     let key = identity.public();
     roster.find(&key).ok_or_else(|| {
-        Failure::input(
-            format!(
-                "this key (fingerprint {}) is not on the roster {} (fingerprint {})",
-                fingerprint(&key.0),
-                roster.name,
-                fingerprint(&roster.hash().0)
-            ),
-            format!("check --key, or ask {} for an invitation", roster.coordinator.name),
-        )
+        let ([own, on], name) = ([key.0, roster.hash().0].map(|bytes| fingerprint(&bytes)), &roster.name);
+        let what = format!("this key (fingerprint {own}) is not on the roster {name} (fingerprint {on})");
+        Failure::input(what, format!("check --key, or ask {} for an invitation", roster.coordinator.name))
     })
 }
 
@@ -110,44 +102,35 @@ pub fn prove(roster: &Roster, terms: &Terms, work: &PlanSpec) -> Result<(), Fail
         })?;
         let bytes = question.to_bytes().len();
         if bytes > MAX_QUERY {
-            return Err(Failure::input(
-                format!("a question of {bytes} bytes; {MAX_QUERY} are possible"),
-                "lower K, the restarts or the number of columns in `veilsum plan new`",
-            ));
+            let what = format!("a question of {bytes} bytes; {MAX_QUERY} are possible");
+            return Err(Failure::input(what, "lower K, the restarts or the number of columns in `veilsum plan new`"));
         }
     }
     if let (Some(spent), Some(noise)) = (dp::spent(work, &form)?, work.recipe.noise)
         && spent > noise.price()
     {
-        return Err(Failure::input(
-            format!("a run costs a site {spent}, and the plan's price is {}", noise.price()),
-            "this is a defect, please report it",
-        ));
+        let what = format!("a run costs a site {spent}, and the plan's price is {}", noise.price());
+        return Err(Failure::input(what, "this is a defect, please report it"));
     }
     let operations = work.recipe.most_operations(terms.max_rows, domain.columns());
     if operations > MAX_OPERATIONS {
-        return Err(Failure::input(
-            format!(
-                "a question could cost a site with {} rows {operations:.0e} operations, days of work",
-                terms.max_rows
-            ),
-            "lower max_rows, K, the restarts, or a site's own steps in `veilsum plan new`",
-        ));
+        let rows = terms.max_rows;
+        let what = format!("a question could cost a site with {rows} rows {operations:.0e} operations, days of work");
+        let next = "lower max_rows, K, the restarts, or a site's own steps in `veilsum plan new`";
+        return Err(Failure::input(what, next));
     }
     if let Some(sampling) = &work.sampling {
         prove_sampling(roster.sites.len(), terms, sampling.count(sites))?;
     }
     prove_distances(work)?;
-    let k = work.most_clusters();
-    if terms.min_total_rows < u64::from(k) {
-        return Err(Failure::input(
-            format!(
-                "the plan asks for K = {k} clusters, but its floor allows totals over {} rows (min_total_rows): with \
-                 no more rows than clusters, centres are rows",
-                terms.min_total_rows
-            ),
-            "lower --k in `veilsum plan new`; give another min_total_rows only where the sites are sure to have so many",
-        ));
+    let (k, floor) = (work.recipe.clusters.max, terms.min_total_rows);
+    if floor < u64::from(k) {
+        let what = format!(
+            "the plan asks for K = {k} clusters, but its floor allows totals over {floor} rows (min_total_rows): with no more rows than \
+             clusters, centres are rows"
+        );
+        let next = "lower --k in `veilsum plan new`; give another min_total_rows only where the sites are sure to have so many";
+        return Err(Failure::input(what, next));
     }
     Ok(())
 }
@@ -159,10 +142,9 @@ fn prove_distances(work: &PlanSpec) -> Result<(), Failure> {
     // A frame says what it holds besides, and how long each matrix is.
     let bytes = 8 * (numbers + recipe.clusters.count() as u64 * u64::from(recipe.restarts)) + 1_024;
     if work.judge == Judge::Intermediary && bytes > MAX_QUERY as u64 {
-        return Err(Failure::input(
-            format!("where the intermediary judges, {numbers} distances between centres would go into one frame"),
-            "lower K or the restarts in `veilsum plan new`",
-        ));
+        let what =
+            format!("where the intermediary judges, {numbers} distances between centres would go into one frame");
+        return Err(Failure::input(what, "lower K or the restarts in `veilsum plan new`"));
     }
     Ok(())
 }
@@ -171,13 +153,11 @@ fn prove_distances(work: &PlanSpec) -> Result<(), Failure> {
 fn prove_sampling(n: usize, terms: &Terms, drawn: usize) -> Result<(), Failure> {
     let (colluders, needed) = (terms.colluders_of(n), drawn_at_least(terms.colluders_of(n)));
     if drawn < needed {
-        return Err(Failure::input(
-            format!(
-                "{drawn} of {n} sites would be drawn for a round; with {colluders} that may collude with the coordinator, at least {needed} \
-                 must be, or a total could show a single site"
-            ),
-            "raise sample in `veilsum plan new`",
-        ));
+        let what = format!(
+            "{drawn} of {n} sites would be drawn for a round; with {colluders} that may collude with the coordinator, at least {needed} must \
+             be, or a total could show a single site"
+        );
+        return Err(Failure::input(what, "raise sample in `veilsum plan new`"));
     }
     Ok(())
 }

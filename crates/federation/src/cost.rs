@@ -1,7 +1,6 @@
 //! What a plan means in numbers: thresholds, layouts, precision and bytes, from the roster and the plan alone.
 
 use serde::Serialize;
-use serde_json::{Value, json};
 use veilsum_cluster::{Per, Recipe, method::Seeding};
 use veilsum_proto::{
     fixed,
@@ -44,9 +43,10 @@ pub struct Cost {
     /// Sites whose rows are in a total at least: fewer than it covers where sites are drawn.
     #[serde(skip)]
     pub drawn: usize,
-    /// Totals hold noise.
-    #[serde(skip)]
-    pub noisy: bool,
+    /// Sites that may be missing from a round.
+    pub may_be_missing: usize,
+    /// What so many sites mean, in a sentence.
+    pub sites_mean: String,
     /// Rounds that one deck of the coordinator is good for.
     pub slots: usize,
     /// Bytes that one site uploads for one deck, to the coordinator.
@@ -190,7 +190,8 @@ impl Cost {
             withstands: withstands(terms, n, covers, drawn),
             covers,
             drawn,
-            noisy: work.recipe.noise.is_some(),
+            may_be_missing: n - covers.min(n),
+            sites_mean: sites_mean(n, drawn, work.recipe.noise.is_some()),
             slots,
             deck_bytes: deck_bytes(slots),
             count_slots,
@@ -204,29 +205,9 @@ impl Cost {
         Ok(cost)
     }
 
-    /// What so many sites mean, in a sentence: masks hide a part among the others' parts, and whoever has all of those
-    /// subtracts them.
-    pub fn sites_mean(&self) -> String {
-        let Cost { sites: n, drawn, .. } = *self;
-        let noise = if self.noisy { ", with the noise of its own" } else { "" };
-        let fewer = match n - drawn {
-            0 => String::new(),
-            _ => format!("; a total may cover {drawn} sites alone, and then {} of them do", drawn.saturating_sub(1)),
-        };
-        format!(
-            "with {n} sites any {} of them together know the last one's part{noise}: the total less their own{fewer}",
-            n - 1
-        )
-    }
-
-    /// Sites that may be missing from a round.
-    pub fn may_be_missing(&self) -> usize {
-        self.sites - self.covers.min(self.sites)
-    }
-
     fn warn(&self, federation: &Federation) -> Vec<String> {
         let mut out = Vec::new();
-        if self.may_be_missing() == 0 {
+        if self.may_be_missing == 0 {
             out.push("no site may be missing: one that goes away ends the run".to_owned());
         }
         let honest = self.threshold.saturating_sub(self.colluders);
@@ -281,17 +262,9 @@ impl Cost {
         out
     }
 
-    /// The same for programs.
-    pub fn to_json(&self) -> Value {
-        let mut value = json!(self);
-        value["sites_mean"] = json!(self.sites_mean());
-        value["may_be_missing"] = json!(self.may_be_missing());
-        value
-    }
-
     /// For a terminal.
     pub fn to_text(&self) -> String {
-        let (n, t, missing) = (self.sites, self.threshold, self.may_be_missing());
+        let (n, t, missing) = (self.sites, self.threshold, self.may_be_missing);
         let mut text = format!(
             "cohort      {n} sites; a total covers at least {}, so {missing} may be missing from the first\n\
              sites       {}\n\
@@ -301,7 +274,7 @@ impl Cost {
              start       {}\n",
             self.covers,
             self.which_sites,
-            self.sites_mean(),
+            self.sites_mean,
             counted(self.withstands, "colluding site"),
             self.colluders,
             counted(self.slots, "round"),
@@ -331,6 +304,19 @@ impl Cost {
         }
         text
     }
+}
+
+/// Masks hide a part among the others' parts, and whoever has all of those subtracts them: with `n` sites, of which a total covers `drawn`.
+fn sites_mean(n: usize, drawn: usize, noisy: bool) -> String {
+    let noise = if noisy { ", with the noise of its own" } else { "" };
+    let fewer = match n - drawn {
+        0 => String::new(),
+        _ => format!("; a total may cover {drawn} sites alone, and then {} of them do", drawn.saturating_sub(1)),
+    };
+    let others = n - 1;
+    format!(
+        "with {n} sites any {others} of them together know the last one's part{noise}: the total less their own{fewer}"
+    )
 }
 
 /// Which sites the totals of a plan cover, and what that means for its operators ([POL-1], [POL-10]).
@@ -436,7 +422,7 @@ fn warn_method(federation: &Federation) -> Vec<String> {
             "a question may cost a site up to {operations:.0e} operations, more than a quarter of an hour"
         ));
     }
-    let (most, usual) = (work.max_questions(), Floor::default().max_rounds);
+    let (most, usual) = (work.recipe.max_questions(), Floor::default().max_rounds);
     if most > usual {
         out.push(format!("up to {most} questions, where a site without a floor of its own answers {usual}"));
     }
@@ -499,15 +485,13 @@ mod tests {
                 "with {n} sites any {} of them together know the last one's part: the total less their own",
                 n - 1
             );
-            assert_eq!(cost.sites_mean(), sentence);
+            assert_eq!(cost.sites_mean, sentence);
             let text = cost.to_text();
             assert!(text.contains(&sentence), "{text}");
             let said = format!("withstands the coordinator with {withstands} colluding site");
             assert!(text.contains(&said) && !text.contains(&format!("{said}ss")), "{text}");
-            assert_eq!(
-                (&cost.to_json()["sites_mean"], &cost.to_json()["colluders_withstood"]),
-                (&sentence.into(), &withstands.into())
-            );
+            let json = serde_json::json!(cost);
+            assert_eq!((&json["sites_mean"], &json["colluders_withstood"]), (&sentence.into(), &withstands.into()));
         }
     }
 
@@ -560,14 +544,12 @@ mod tests {
 
     #[test]
     fn who_sees_totals_who_is_drawn_and_what_noise_does_is_said() {
-        assert!(cost(5, |_, _| {}).sites_mean().starts_with("with 5 sites any 4 of them together know"));
-        let noisy = Cost { noisy: true, ..cost(3, |_, _| {}) };
-        assert!(noisy.sites_mean().contains("the last one's part, with the noise of its own: the total less"));
+        assert!(sites_mean(3, 3, true).contains("the last one's part, with the noise of its own: the total less"));
         let drawn = cost(10, |terms, work| {
             (terms.min_cohort, terms.colluders) = (10, 1);
             work.sampling = Some(Sampling { share: 0.4, seed: 1 });
         });
         assert_eq!((drawn.drawn, drawn.withstands), (4, 2));
-        assert!(drawn.sites_mean().ends_with("a total may cover 4 sites alone, and then 3 of them do"));
+        assert!(drawn.sites_mean.ends_with("a total may cover 4 sites alone, and then 3 of them do"));
     }
 }

@@ -15,6 +15,8 @@ use veilsum_cluster::{
 pub use veilsum_door::DEFAULT_NANO_RHO;
 
 use crate::{
+    agreed::Federation,
+    cost::counted,
     error::Failure,
     plan::PlanSpec,
     question::{Layout, Question, SumBounds},
@@ -67,7 +69,8 @@ pub struct Privacy {
 
 impl Privacy {
     /// Of a plan; `None` where it has no noise.
-    pub fn of(work: &PlanSpec, form: &SumBounds) -> Option<Privacy> {
+    pub fn of(federation: &Federation) -> Option<Privacy> {
+        let (work, form) = (&federation.work, federation.form().ok()?);
         let (noise, levels): (Noise, _) = (work.recipe.noise?, form.noise?);
         let excess = excess(form.sites);
         let [weights, sums, count] = {
@@ -91,7 +94,7 @@ impl Privacy {
             noise_of_weights: weights,
             noise_of_sums: sums,
             noise_of_count: count,
-            forecast: format!("{}: {}", setting(work, form, &noise), outlook(&found)),
+            forecast: format!("{}: {}", setting(work, &form, &noise), outlook(&found)),
             predicted_error: finite(found.error),
             predicted_range: finite(found.range[1]).map(|_| found.range),
             sampling_error: finite(found.sampling),
@@ -214,10 +217,7 @@ fn setting(work: &PlanSpec, form: &SumBounds, noise: &Noise) -> String {
         Some(_) => String::new(),
         None => format!("K = {}, ", work.recipe.clusters.max),
     };
-    let columns = match work.headers().count() {
-        1 => "1 column".to_owned(),
-        many => format!("{many} columns"),
-    };
+    let columns = counted(work.headers().count(), "column");
     format!("{} sites, {} rows in all, {columns}, {clusters}rho {}", form.sites, noise.expected_rows, noise.rho())
 }
 

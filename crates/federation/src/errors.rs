@@ -5,7 +5,10 @@ use std::{borrow::Cow, collections::BTreeMap};
 use serde::{Deserialize, Serialize};
 use veilsum_cluster::{
     Centres, Domain, Outcome, Query,
-    method::{CurvePoint, mechanism},
+    method::{
+        CurvePoint,
+        mechanism::{self, Numbers},
+    },
     privacy::{self, Levels},
 };
 
@@ -31,16 +34,9 @@ const OF_TOTALS: &str = "a standard error of the noise alone, of which two to ei
 pub struct ResultErrors {
     /// What they are.
     pub meaning: Cow<'static, str>,
-    /// Of `centres`, K x d, original units.
-    #[serde(deserialize_with = "near::rows")]
-    pub centres: Vec<Vec<f64>>,
-    /// Of `centres_box`, K x d.
-    #[serde(deserialize_with = "near::rows")]
-    pub centres_box: Vec<Vec<f64>>,
-    /// Of `sizes`, of hard methods.
-    pub sizes: Vec<Option<f64>>,
-    /// Of `mass`, of fuzzy ones.
-    pub mass: Vec<Option<f64>>,
+    /// Of the clusters.
+    #[serde(flatten)]
+    pub clusters: OfClusters,
     /// Of `n_total`.
     pub n_total: Option<f64>,
     /// Of `objective`.
@@ -56,7 +52,7 @@ pub struct ResultErrors {
     pub description: Option<Description>,
     /// The part that is noise: how far off the same rounds without noise are, over the same rows.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub noise: Option<OfNoise>,
+    pub noise: Option<OfClusters>,
     /// What is counted or added up and lies below two errors, as JSON pointers (RFC 6901), with the upper end of its interval; it stands as
     /// `null` in the result.
     pub below: BTreeMap<String, f64>,
@@ -66,19 +62,19 @@ pub struct ResultErrors {
     pub not_distinguishable_from_noise: Vec<String>,
 }
 
-/// The part of the errors that is noise.
+/// What clusters may be off.
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
 #[serde(default)]
-pub struct OfNoise {
+pub struct OfClusters {
     /// Of `centres`, K x d, original units.
     #[serde(deserialize_with = "near::rows")]
     pub centres: Vec<Vec<f64>>,
     /// Of `centres_box`, K x d.
     #[serde(deserialize_with = "near::rows")]
     pub centres_box: Vec<Vec<f64>>,
-    /// Of `sizes`.
+    /// Of `sizes`, of hard methods.
     pub sizes: Vec<Option<f64>>,
-    /// Of `mass`.
+    /// Of `mass`, of fuzzy ones.
     pub mass: Vec<Option<f64>>,
 }
 
@@ -157,28 +153,22 @@ impl ResultErrors {
         };
         let hidden = hidden.chain(below.iter().map(|(name, ..)| name.clone()));
         let hidden = hidden.chain(drowned_points(&outcome.curve, of_objective)).collect();
-        let of_held = |held: &[f64], hard_ones: bool| -> Vec<Option<f64>> {
-            held.iter().map(|error| Some(*error).filter(|_| hard == hard_ones)).collect()
+        let of_clusters = |errors: &Numbers| {
+            let held = |ones: bool| errors.held.iter().map(|error| Some(*error).filter(|_| hard == ones)).collect();
+            let [centres, centres_box] = [scaled(&errors.centres, &units), scaled(&errors.centres, &parts)];
+            OfClusters { centres, centres_box, sizes: held(true), mass: held(false) }
         };
         let end = |(name, value, error): (String, Option<f64>, f64)| Some((name, value? + COUNTS * error));
         Some(ResultErrors {
             meaning: OF_ALL.into(),
-            centres: scaled(&whole.centres, &units),
-            centres_box: scaled(&whole.centres, &parts),
-            sizes: of_held(&whole.held, true),
-            mass: of_held(&whole.held, false),
+            clusters: of_clusters(whole),
             n_total: Some(of_rows),
             objective: Some(whole.objective),
             objective_per_row: Some(whole.objective_per_row),
             fuzzy_davies_bouldin: Some(whole.fuzzy_davies_bouldin),
             xie_beni: Some(whole.xie_beni),
             description: None,
-            noise: Some(OfNoise {
-                centres: scaled(&noise.centres, &units),
-                centres_box: scaled(&noise.centres, &parts),
-                sizes: of_held(&noise.held, true),
-                mass: of_held(&noise.held, false),
-            }),
+            noise: Some(of_clusters(noise)),
             below: below.into_iter().filter_map(end).filter(|(_, end)| end.is_finite()).collect(),
             not_distinguishable_from_noise: hidden,
         })
@@ -208,8 +198,7 @@ impl ResultErrors {
         let centre_box = centre.iter().zip(sides).map(|(error, side)| error / side).collect();
         Some(ResultErrors {
             meaning: OF_TOTALS.into(),
-            centres: vec![centre],
-            centres_box: vec![centre_box],
+            clusters: OfClusters { centres: vec![centre], centres_box: vec![centre_box], ..OfClusters::default() },
             n_total: Some(errors.rows as f64),
             description: Some(errors),
             not_distinguishable_from_noise: below.keys().cloned().collect(),

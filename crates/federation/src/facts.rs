@@ -3,7 +3,6 @@
 use veilsum_cluster::{method::Seeding, privacy};
 use veilsum_door::{Cost, Gives, Offer, PlanFacts, Unit, name_of};
 use veilsum_proto::{
-    plan::Terms,
     policy::Floor,
     roster::{PartyId, Roster},
     standing::set_of_sites,
@@ -12,14 +11,14 @@ use veilsum_proto::{
 
 use crate::{
     agreed::{self, Federation},
-    plan::PlanSpec,
     question::{Layout, Question},
 };
 
-impl PlanSpec {
-    /// What a door is told of this plan, of these sites under these terms.
-    pub fn facts(&self, roster: &Roster, terms: &Terms) -> PlanFacts {
-        let (sites, recipe) = (roster.sites.len(), &self.recipe);
+impl Federation {
+    /// What a door is told of the plan.
+    pub fn facts(&self) -> PlanFacts {
+        let Federation { roster, terms, work } = self;
+        let (sites, recipe) = (roster.sites.len(), &work.recipe);
         PlanFacts {
             plan: terms.hash(),
             set: set_of(roster),
@@ -28,9 +27,9 @@ impl PlanSpec {
             threshold: terms.stated_threshold(sites, sites),
             colluders: terms.colluders_of(sites),
             totals: terms.sites,
-            questions: self.max_questions(),
-            method: name_of(self.method_name()),
-            columns: self.headers().map(name_of).collect(),
+            questions: recipe.max_questions(),
+            method: name_of(work.method_name()),
+            columns: work.headers().map(name_of).collect(),
             gives: match recipe.noise {
                 Some(noise) => Gives::Noisy {
                     nano_rho: noise.price(),
@@ -41,20 +40,13 @@ impl PlanSpec {
                     max_rows: terms.max_rows,
                 },
                 None => Gives::Exact {
-                    clusters: self.most_clusters(),
+                    clusters: recipe.clusters.max,
                     rows: terms.min_total_rows,
                     fuzzifier: recipe.algorithm.traits().fuzzifier.map(|m| (m * 1e3) as u32),
                     names_centres: matches!(recipe.seeding, Seeding::Given { .. }),
                 },
             },
         }
-    }
-}
-
-impl Federation {
-    /// What a door is told of the plan.
-    pub fn facts(&self) -> PlanFacts {
-        self.work.facts(&self.roster, &self.terms)
     }
 
     /// What a door is told of a question whose answer has this form.
@@ -78,7 +70,7 @@ impl Federation {
     /// # Errors
     /// A sentence for the site's operator.
     pub fn is_drawn(&self, floor: &Floor, me: u16, question: &Question, of_plan: u64) -> Result<bool, String> {
-        let planned = u64::from(self.work.max_questions());
+        let planned = u64::from(self.work.recipe.max_questions());
         if of_plan > planned {
             return Err(format!(
                 "this would be question {of_plan} under a plan of {planned}, over all its runs: agree on a new plan"

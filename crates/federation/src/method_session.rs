@@ -129,10 +129,8 @@ impl MethodSession {
         let question = if self.terms.sampling.is_some() && stage == Some(Stage::Iterating) {
             // [APP-6]: totals of one question over two draws would differ in the sites that one of them has.
             if !self.drawn.insert(question::digest(&batch)) {
-                return Err(Failure::input(
-                    "the method asks one question of two draws of sites",
-                    "run a plan with another sampling seed, or without sampling",
-                ));
+                let next = "run a plan with another sampling seed, or without sampling";
+                return Err(Failure::input("the method asks one question of two draws of sites", next));
             }
             Question::Drawn { number: u32::try_from(self.drawn.len()).unwrap_or(u32::MAX), batch }
         } else {
@@ -162,9 +160,8 @@ impl MethodSession {
             return Err(Failure::new(Code::Peer, "a total where no question was open", "speak to the coordinator"));
         };
         let totals = layout.decode(values, cohort.len(), None)?;
-        let shown = rows_shown(question, layout, values, cohort.len(), &self.terms.form);
-        let number = number_of(&mut self.cohorts, cohort, shown, self.questions);
-        self.method.over(number);
+        let shown = rows_shown(question, layout, &totals.values, &self.terms.form);
+        let number = self.is_over(cohort, shown);
         let step = self.method.next(Some(&totals))?;
         self.cohort = Some(number);
         self.go_on(step)
@@ -269,10 +266,23 @@ impl MethodSession {
     /// A [`Failure`] where they do not fit.
     pub fn judged(&mut self, verdicts: &[Verdict], cohort: &[u16]) -> Result<(), Failure> {
         let shown = verdicts.iter().map(|verdict| verdict.rows).max().unwrap_or_default();
-        let number = number_of(&mut self.cohorts, cohort, shown, self.questions);
-        self.method.over(number);
+        self.is_over(cohort, shown);
         let step = self.method.judged(verdicts)?;
         self.go_on(step)
+    }
+
+    /// Takes the sites of the open question's total, which shows so many rows: their number, by which the run knows them.
+    fn is_over(&mut self, cohort: &[u16], shown: u64) -> u32 {
+        let at = self.cohorts.iter().position(|known| known.sites == cohort).unwrap_or_else(|| {
+            self.cohorts.push(Cohort { sites: cohort.to_vec(), rows: 0, last: 0 });
+            self.cohorts.len() - 1
+        });
+        let known = &mut self.cohorts[at];
+        (known.rows, known.last) = (known.rows.max(shown), self.questions);
+        // There are no more cohorts than totals.
+        let number = u32::try_from(at).unwrap_or(u32::MAX);
+        self.method.over(number);
+        number
     }
 
     /// The first question, counted from 1, since which this site is in no total; of a site of the last total the one after that.
@@ -283,14 +293,14 @@ impl MethodSession {
 
     /// Whether it is this question's turn.
     pub fn expects(&self, question: &Question) -> bool {
-        let same = |expected: &Question| match (expected, question) {
+        let Turn::Ask(expected, _) = &self.turn else { return false };
+        match (&**expected, question) {
             (Question::Cluster(own), Question::Cluster(other)) => self.same(own, other),
-            (Question::Drawn { number, batch: own }, Question::Drawn { number: other_number, batch: other }) => {
-                number == other_number && self.same(own, other)
+            (Question::Drawn { number, batch: own }, Question::Drawn { number: asked, batch: other }) => {
+                number == asked && self.same(own, other)
             }
             _ => false,
-        };
-        matches!(&self.turn, Turn::Ask(expected, _) if same(expected))
+        }
     }
 
     /// Whether the intermediary is to judge this now.
@@ -305,11 +315,7 @@ impl MethodSession {
             let counts = |query: &&Query| matches!(query, Query::Histogram(_) | Query::Margins(_));
             codec::encode(&batch.queries.iter().filter(counts).collect::<Vec<_>>())
         };
-        own == other || (bins(own) == bins(other) && self.units().same(own, other))
-    }
-
-    fn units(&self) -> Units {
-        Units::working(&self.terms.domain)
+        own == other || (bins(own) == bins(other) && Units::working(&self.terms.domain).same(own, other))
     }
 
     /// Of the rows.
@@ -319,62 +325,53 @@ impl MethodSession {
 }
 
 /// Rows that a total shows to be there at least: what one row adds to these sums is 1 at most.
-fn rows_shown(question: &Question, layout: &Layout, values: &[u64], sites: usize, form: &SumBounds) -> u64 {
-    let (Question::Cluster(batch), Ok(totals)) = (question, layout.decode(values, sites, None)) else { return 0 };
-    if form.noise.is_some() {
-        return 0;
-    }
-    let (mut most, mut at) = (0.0f64, 0);
-    let mut blocks = layout.blocks.iter();
+fn rows_shown(question: &Question, layout: &Layout, mut totals: &[f64], form: &SumBounds) -> u64 {
+    let (Question::Cluster(batch), None) = (question, form.noise) else { return 0 };
+    let (mut most, mut blocks) = (0.0f64, layout.blocks.iter());
     for query in &batch.queries {
         // Of others one row may add more.
-        let Some(shown) = query.shows_rows() else { return whole(most) };
+        let Some(shown) = query.shows_rows() else { break };
         // A batch has questions of one kind; only those of a fixed number of blocks can stand in a row.
         if shown.blocks.is_none() && batch.queries.len() > 1 {
-            return whole(most);
+            break;
         }
-        let (mut sum, mut slack) = (0.0, 0.0);
+        let mut sum = 0.0;
         for b in blocks.by_ref().take(shown.blocks.unwrap_or(usize::MAX)) {
-            let next = at + b.block.len;
+            let (own, rest) = totals.split_at(b.block.len);
+            totals = rest;
             if b.block.name == shown.block {
-                sum += totals.values[at..next].iter().sum::<f64>();
-                slack += b.block.len as f64 * form.sites as f64 * b.scale.unit();
+                sum += own.iter().sum::<f64>() - b.block.len as f64 * form.sites as f64 * b.scale.unit();
             }
-            at = next;
         }
-        most = most.max(sum - slack);
+        most = most.max(sum);
     }
-    whole(most)
-}
-
-fn whole(rows: f64) -> u64 {
     // A sum of ones may be a hair below the whole number that it is.
-    (rows + 1e-6).floor().max(0.0) as u64
-}
-
-/// The place of the cohort of this question's total among those that were there, or of a new one after them.
-fn number_of(cohorts: &mut Vec<Cohort>, cohort: &[u16], shown: u64, question: u32) -> u32 {
-    let number = cohorts.iter().position(|known| known.sites == cohort).unwrap_or_else(|| {
-        cohorts.push(Cohort { sites: cohort.to_vec(), rows: 0, last: 0 });
-        cohorts.len() - 1
-    });
-    let known = &mut cohorts[number];
-    (known.rows, known.last) = (known.rows.max(shown), question);
-    // There are no more cohorts than totals.
-    u32::try_from(number).unwrap_or(u32::MAX)
+    (most + 1e-6).floor().max(0.0) as u64
 }
 
 #[cfg(test)]
 mod tests {
-    use serde_json::Value;
-
-    use veilsum_cluster::Prepared;
+    use veilsum_cluster::{Centres, Prepared, method::Seeding};
 
     use super::*;
     use crate::{
         question::tests::{line, site, total},
         tests::work,
     };
+
+    /// The question whose turn it is; none once the run has its outcome.
+    fn asked(session: &MethodSession) -> Option<Question> {
+        match session.turn() {
+            Turn::Ask(question, _) => Some((**question).clone()),
+            Turn::Done(_) => None,
+            Turn::Judge(_) => panic!("nobody judges"),
+        }
+    }
+
+    fn outcome(session: &MethodSession) -> &Outcome {
+        let Turn::Done(outcome) = session.turn() else { panic!("the run goes on") };
+        outcome
+    }
 
     /// [FIX-4]: what coarse steps do to a mean at the wall of the box is nobody's lie.
     #[test]
@@ -387,14 +384,10 @@ mod tests {
         let form = work.form(20, 16).unwrap();
         let everybody: Vec<u16> = (0..20).collect();
         let run = |mut conversation: MethodSession, sites: &[Prepared]| {
-            loop {
-                let question = match conversation.turn() {
-                    Turn::Done(outcome) => return Ok(outcome.centres.clone()),
-                    Turn::Ask(question, _) => question.clone(),
-                    Turn::Judge(_) => panic!("nobody judges"),
-                };
+            while let Some(question) = asked(&conversation) {
                 conversation.take(&total(&question, sites, form), &everybody)?;
             }
+            Ok(outcome(&conversation).centres.clone())
         };
         let mut refused = 0;
         for sites in (1..=10).map(sites) {
@@ -420,16 +413,11 @@ mod tests {
         let form = work.form(3, 16).unwrap();
         let mut conversation = MethodSession::of(&work, form).unwrap();
         let mut early = Vec::new();
-        let outcome = loop {
-            let question = match conversation.turn() {
-                Turn::Done(outcome) => break outcome,
-                Turn::Ask(question, _) => question.clone(),
-                Turn::Judge(_) => panic!("nobody judges"),
-            };
+        while let Some(question) = asked(&conversation) {
             early.extend(conversation.finish());
             conversation.take(&total(&question, [&site; 3], form), &[0, 1, 2]).unwrap();
-        };
-        assert!(outcome.converged, "the run itself comes to its end");
+        }
+        assert!(outcome(&conversation).converged, "the run itself comes to its end");
         assert_eq!(early.len(), 1, "before the validation");
         // Its centres are at rest; what is written of it says that the run was not.
         let ended = crate::model::Early::of(&early[0], "a site is gone", Vec::new(), Vec::new());
@@ -441,34 +429,19 @@ mod tests {
 
     #[test]
     fn only_the_last_digits_may_differ() {
-        let work = work(2);
-        let conversation = MethodSession::of(&work, SumBounds::new(3, 100)).unwrap();
-        let Turn::Ask(question, _) = conversation.turn() else { panic!("a first question") };
-        assert!(conversation.expects(question));
-        let moved = |by: f64| {
-            let mut value = serde_json::to_value(&**question).unwrap();
-            let centre = value.pointer_mut("/Cluster/queries/0").unwrap();
-            // The first number in it, wherever it stands.
-            fn first(value: &mut Value, by: f64) -> bool {
-                match value {
-                    Value::Number(n) if n.is_f64() => {
-                        *value = serde_json::json!(n.as_f64().unwrap() + by);
-                        true
-                    }
-                    Value::Array(items) => items.iter_mut().any(|v| first(v, by)),
-                    Value::Object(fields) => fields.values_mut().any(|v| first(v, by)),
-                    _ => false,
-                }
-            }
-            assert!(first(centre, by));
-            serde_json::from_value::<Question>(value).unwrap()
+        let begun = |centre: f64| {
+            let centres = Centres::from_rows(&[vec![centre], vec![0.75]]).unwrap();
+            let mut work = line(2, 0.0, 9);
+            work.recipe.seeding = Seeding::Given { centres };
+            MethodSession::of(&work, SumBounds::new(3, 100)).unwrap()
         };
-        assert!(conversation.expects(&moved(1e-12)));
+        let (conversation, moved) = (begun(0.25), |by: f64| asked(&begun(0.25 + by)).unwrap());
+        assert!(conversation.expects(&moved(0.0)) && conversation.expects(&moved(1e-12)));
         assert!(!conversation.expects(&moved(1e-6)));
         assert!(!conversation.expects(&Question::CountRows));
-        let Question::Cluster(batch) = &**question else { panic!("not drawn") };
-        assert!(!conversation.expects(&Question::Drawn { number: 1, batch: batch.clone() }));
-        assert!(!conversation.expects_judged(batch));
+        let Question::Cluster(batch) = moved(0.0) else { panic!("not drawn") };
+        assert!(!conversation.expects_judged(&batch));
+        assert!(!conversation.expects(&Question::Drawn { number: 1, batch }));
     }
 
     /// [APP-6]: a coordinator that could choose would compare draws that differ in one site.

@@ -136,21 +136,7 @@ impl PlanSpec {
             let (least, most) = (STEP_BITS.start(), STEP_BITS.end());
             return Err(invalid(format!("step_bits is {bits}; {least} to {most} are possible")));
         }
-        if self.judge == Judge::Intermediary && self.step_bits.is_some_and(|bits| bits < COARSEST_JUDGED) {
-            return Err(invalid(format!(
-                "where the intermediary judges, step_bits is {COARSEST_JUDGED} or more: it compares totals with the row count"
-            )));
-        }
-        if self.judge == Judge::Intermediary && self.recipe.validity.vectors {
-            return Err(invalid(
-                "where the intermediary judges, no sums of coordinates are asked: it must not learn where the centres are",
-            ));
-        }
-        if self.judge == Judge::Intermediary && self.recipe.validity.davies_bouldin.p != 2.0 {
-            return Err(invalid(
-                "where the intermediary judges, p of Davies-Bouldin is 2: sites tell it Euclidean distances between centres and no others",
-            ));
-        }
+        self.check_judged()?;
         // Before anything of that size is made: the sums of one round must fit into one vector.
         let words = self.recipe.most_words(domain.columns());
         if words > MAX_WORDS as u64 {
@@ -254,16 +240,6 @@ impl PlanSpec {
         self.recipe.algorithm.name()
     }
 
-    /// The largest number of clusters that is tried.
-    pub fn most_clusters(&self) -> u32 {
-        self.recipe.clusters.max
-    }
-
-    /// Questions that a whole run asks at most.
-    pub fn max_questions(&self) -> u32 {
-        self.recipe.max_questions()
-    }
-
     /// Whether final centres (working units) may be this plan's: their number, and that they lie in the box.
     ///
     /// # Errors
@@ -284,6 +260,23 @@ impl PlanSpec {
     pub fn form(&self, sites: usize, max_rows: u64) -> Result<SumBounds, Failure> {
         let noise = self.recipe.levels(&self.domain()?).map_err(invalid)?;
         Ok(SumBounds { step_bits: self.step_bits, noise, ..SumBounds::new(sites, max_rows) })
+    }
+
+    fn check_judged(&self) -> Result<(), Failure> {
+        if self.judge == Judge::Coordinator {
+            return Ok(());
+        }
+        let refuse = |what: &str| Err(invalid(format!("where the intermediary judges, {what}")));
+        if self.step_bits.is_some_and(|bits| bits < COARSEST_JUDGED) {
+            return refuse(&format!("step_bits is {COARSEST_JUDGED} or more: it compares totals with the row count"));
+        }
+        if self.recipe.validity.vectors {
+            return refuse("no sums of coordinates are asked: it must not learn where the centres are");
+        }
+        if self.recipe.validity.davies_bouldin.p != 2.0 {
+            return refuse("p of Davies-Bouldin is 2: sites tell it Euclidean distances between centres and no others");
+        }
+        Ok(())
     }
 
     fn check_noise(&self) -> Result<(), Failure> {
@@ -328,15 +321,7 @@ mod tests {
     use veilsum_cluster::method::Validity;
 
     use super::*;
-
-    pub(crate) fn sample() -> PlanSpec {
-        let columns = vec![
-            Column { name: "x".into(), lower: -1.0, upper: 2.0 },
-            Column { name: "y".into(), lower: 0.0, upper: 10.0 },
-        ];
-        let fcm = Algorithm::Fcm { m: 2.0, epsilon: 0.005, max_rounds: 30 };
-        PlanSpec::plain(columns, fcm, 3, Seeding::Uniform { seed: 1 })
-    }
+    use crate::tests::work;
 
     #[test]
     fn parameters_outside_their_domain_are_named() {
@@ -369,7 +354,7 @@ mod tests {
             (&|w| judged(w, of_sums), "Euclidean distances between centres and no others"),
         ];
         for (change, says) in table {
-            let mut w = sample();
+            let mut w = work(3);
             change(&mut w);
             let why = w.check().unwrap_err().message;
             assert!(!why.is_empty() && why.contains(says), "{says}: {why}");
@@ -378,10 +363,10 @@ mod tests {
 
     #[test]
     fn units() {
-        let w = sample();
+        let w = work(3);
         let (original, boxed) = w.units(&Centres::from_rows(&[vec![0.5, 0.1]]).unwrap()).unwrap();
         assert_eq!((original, boxed), (vec![vec![0.5, 1.0]], vec![vec![0.5, 0.1]]));
-        let raw = PlanSpec { scaling: Scaling::None, ..sample() };
+        let raw = PlanSpec { scaling: Scaling::None, ..w };
         let (original, boxed) = raw.units(&Centres::from_rows(&[vec![0.5, 1.0]]).unwrap()).unwrap();
         assert_eq!((original, boxed), (vec![vec![0.5, 1.0]], vec![vec![0.5, 0.1]]));
     }

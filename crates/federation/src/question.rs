@@ -204,15 +204,9 @@ fn exponent(bound: f64) -> i16 {
     if !bound.is_finite() {
         return 1000;
     }
-    let mut e = bound.log2().ceil() as i32;
-    // log2 may be off by one at powers of two.
-    while power(e) < bound {
-        e += 1;
-    }
-    while e > -512 && power(e - 1) >= bound {
-        e -= 1;
-    }
-    e.clamp(-512, 1000) as i16
+    // Its exponent as a double has it, and one more unless it is a power of two.
+    let (below, fraction) = ((bound.to_bits() >> 52) as i32 - 1023, bound.to_bits() << 12);
+    (below + i32::from(fraction != 0)).clamp(-512, 1000) as i16
 }
 
 impl Layout {
@@ -359,21 +353,20 @@ impl Layout {
         let mut out = Vec::with_capacity(values.len());
         for b in &self.blocks {
             let unit = b.scale.unit();
-            let limit = match (b.scale, &self.noise) {
-                (Scaled::Exact { scale, .. }, _) => scale.limit,
-                (Scaled::Noisy { .. }, priced) => priced.map_or(0, |priced| priced.limit),
+            let limit = match b.scale {
+                Scaled::Exact { scale, .. } => scale.limit,
+                Scaled::Noisy { .. } => self.noise.map_or(0, |priced| priced.limit),
             };
             for w in words.by_ref().take(b.block.len) {
                 let v = fixed::from_ring(*w);
                 if u128::from(v.unsigned_abs()) > u128::from(limit) * cohort as u128 {
-                    return Err(Failure::new(
-                        Code::Peer,
-                        format!(
-                            "the total of {:?} exceeds what this cohort can add up to: a site sent something else than it was asked",
-                            b.block.name
-                        ),
-                        "the total does not say who; ask the sites to check their versions and data, then run again",
-                    ));
+                    let name = b.block.name;
+                    let what = format!(
+                        "the total of {name:?} exceeds what this cohort can add up to: a site sent something else than it was asked"
+                    );
+                    let next =
+                        "the total does not say who; ask the sites to check their versions and data, then run again";
+                    return Err(Failure::new(Code::Peer, what, next));
                 }
                 out.push(v as f64 * unit);
             }

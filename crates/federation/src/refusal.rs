@@ -3,7 +3,7 @@
 use veilsum_door::{HONEST, Needs, No, Unit, Yes};
 use veilsum_proto::Error;
 
-use crate::error::Failure;
+use crate::{cost::counted, error::Failure};
 
 /// rho as a person reads it, from 10^-9 of it: four digits after the point, rounded up.
 pub fn rho_text(nano_rho: u64) -> String {
@@ -21,8 +21,7 @@ pub fn left_text(nano_rho: u64) -> String {
 pub fn units(unit: Unit) -> String {
     match unit {
         Unit::Row => "rows".to_owned(),
-        Unit::Person(1) => "persons of at most 1 row".to_owned(),
-        Unit::Person(rows) => format!("persons of at most {rows} rows"),
+        Unit::Person(rows) => format!("persons of at most {}", counted(rows as usize, "row")),
     }
 }
 

@@ -1,27 +1,23 @@
 //! A site's own copy of the method ([OPN-9]): fed with the totals that it recomputed, it says what the coordinator may ask next,
 //! and what the run ends with.
 
-use std::sync::Arc;
-
 use veilsum_cluster::{Batch, Outcome};
-use veilsum_proto::{plan::Terms, roster::Roster};
 
 use crate::{
+    agreed::Federation,
     error::Failure,
-    method_session::{Judged, MethodSession, Moved, Turn},
+    method_session::{MethodSession, Turn},
     model::{Early, Model},
     near::Units,
-    plan::PlanSpec,
     question::Question,
     result::RunResult,
 };
 
 /// The copy.
 pub struct Replay {
-    roster: Arc<Roster>,
-    terms: Arc<Terms>,
-    work: Arc<PlanSpec>,
-    session: MethodSession,
+    federation: Federation,
+    /// The method, which takes the totals that this site has recomputed.
+    pub session: MethodSession,
 }
 
 impl Replay {
@@ -29,14 +25,9 @@ impl Replay {
     ///
     /// # Errors
     /// A [`Failure`] where the plan's method cannot be begun.
-    pub fn new(roster: Arc<Roster>, terms: Arc<Terms>, work: Arc<PlanSpec>) -> Result<Replay, Failure> {
-        let session = MethodSession::of(&work, work.form(roster.sites.len(), terms.max_rows)?)?;
-        Ok(Replay { roster, terms, work, session })
-    }
-
-    /// As [`MethodSession::is_counted`].
-    pub fn is_counted(&mut self, sites: &[u16]) {
-        self.session.is_counted(sites);
+    pub fn new(federation: Federation) -> Result<Replay, Failure> {
+        let session = MethodSession::of(&federation.work, federation.form()?)?;
+        Ok(Replay { federation, session })
     }
 
     /// Whether the copy asks this next.
@@ -64,24 +55,6 @@ impl Replay {
         }
     }
 
-    /// Takes the total of the last question, which this site has recomputed.
-    ///
-    /// # Errors
-    /// A [`Failure`] where it is none that rows can give.
-    pub fn take(&mut self, values: &[u64], cohort: &[u16]) -> Result<(), Failure> {
-        self.session.take(values, cohort)
-    }
-
-    /// How far the centres have come by the totals so far.
-    pub fn moved(&self) -> Vec<Moved> {
-        self.session.moved()
-    }
-
-    /// How every K was judged, where the totals say it.
-    pub fn curve(&self) -> Vec<Judged> {
-        self.session.curve()
-    }
-
     /// Whether the intermediary is to judge this now.
     ///
     /// # Errors
@@ -106,7 +79,7 @@ impl Replay {
     /// # Errors
     /// A sentence for the operator.
     pub fn result(&self, model: &Model, counted: bool) -> Result<Option<RunResult>, String> {
-        let floor = self.terms.min_total_rows;
+        let floor = self.federation.terms.min_total_rows;
         let outcome = match (self.session.turn(), &model.ended_early) {
             (Turn::Done(outcome), None) => (**outcome).clone(),
             (Turn::Judge(_), None) => return self.is_judged(model).map(|()| None),
@@ -141,9 +114,9 @@ impl Replay {
 
     /// Whether the model has the centres of one of the runs that are judged, to the units that they are in.
     fn is_judged(&self, model: &Model) -> Result<(), String> {
-        let plan = self.terms.hash();
+        let (work, plan) = (&self.federation.work, self.federation.terms.hash());
         let of = |outcome: Outcome| {
-            let own = Model::of(&self.work, &plan, &outcome, None).ok()?;
+            let own = Model::of(work, &plan, &outcome, None).ok()?;
             // Whether they had come to rest is the coordinator's word.
             Some(Model { converged: model.converged, ..own })
         };
@@ -161,7 +134,7 @@ impl Replay {
     /// The copy's own result where the coordinator says no more: to its end where every total was opened.
     /// `None` before a round has moved a centre, and where its rows are not known to reach the plan's floor.
     pub fn alone(&self, reason: &str, lost: String) -> Option<Result<RunResult, Failure>> {
-        let floor = self.terms.min_total_rows;
+        let floor = self.federation.terms.min_total_rows;
         if let Turn::Done(outcome) = self.session.turn() {
             return self.session.reaches(outcome, floor, None).then(|| self.result_of(outcome, None));
         }
@@ -174,8 +147,7 @@ impl Replay {
     }
 
     fn result_of(&self, outcome: &Outcome, early: Option<Early>) -> Result<RunResult, Failure> {
-        let about = (&*self.work, &*self.terms, &*self.roster);
-        RunResult::of(about, outcome, &self.session, None, early)
+        RunResult::of(&self.federation, outcome, &self.session, None, early)
     }
 }
 
@@ -183,9 +155,11 @@ impl Replay {
 mod tests {
     use veilsum_cluster::Centres;
 
+    use veilsum_proto::plan::Terms;
+
     use super::*;
     use crate::{
-        plan::Judge,
+        plan::{Judge, PlanSpec},
         question::tests::{line, site, total},
         tests as testing,
     };
@@ -195,13 +169,14 @@ mod tests {
         let work = PlanSpec { judge, ..line(2, 0.0, 3) };
         let (roster, _) = testing::kit(3);
         let terms = Terms { min_total_rows, ..testing::terms(&roster, &work) };
-        let form = work.form(3, terms.max_rows).unwrap();
-        let site = site(&[0.1, 0.12, 0.15, 0.8, 0.85, 0.9], &work.domain().unwrap());
-        let mut replay = Replay::new(Arc::new(roster), Arc::new(terms), Arc::new(work)).unwrap();
+        let federation = Federation { roster: roster.into(), terms: terms.into(), work: work.into() };
+        let form = federation.form().unwrap();
+        let site = site(&[0.1, 0.12, 0.15, 0.8, 0.85, 0.9], &federation.work.domain().unwrap());
+        let mut replay = Replay::new(federation).unwrap();
         for _ in 0..totals {
             let Turn::Ask(question, _) = replay.session.turn() else { break };
             let total = total(&question.clone(), [&site; 3], form);
-            replay.take(&total, &[0, 1, 2]).unwrap();
+            replay.session.take(&total, &[0, 1, 2]).unwrap();
         }
         replay
     }
@@ -220,7 +195,7 @@ mod tests {
         // A site that was counted is not behind the centres any more.
         for (counted, taken) in [(&[0, 1, 2, 3][..], false), (&[0, 1, 2], true)] {
             let mut few = copy(Judge::Coordinator, 19, 1);
-            few.is_counted(counted);
+            few.session.is_counted(counted);
             assert_eq!(few.result(&early(&few), false).is_ok(), taken, "{counted:?}");
         }
         // The totals themselves show as many.
@@ -243,7 +218,8 @@ mod tests {
         let replay = copy(Judge::Intermediary, 1, usize::MAX);
         let Turn::Judge(batch) = replay.session.turn() else { panic!("the intermediary judges") };
         let model = |centres: &Centres| {
-            let model = Model::new(&replay.work, &replay.terms.hash(), centres, None).unwrap();
+            let federation = &replay.federation;
+            let model = Model::new(&federation.work, &federation.terms.hash(), centres, None).unwrap();
             Model { converged: Some(false), ..model }
         };
         let own = batch.queries[0].points()[0].clone();

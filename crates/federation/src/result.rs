@@ -12,13 +12,10 @@ use veilsum_cluster::{
     profile::Profile,
     warnings::{self, Warning},
 };
-use veilsum_proto::{
-    plan::Terms,
-    roster::{PartyId, Roster},
-    suite::Hash,
-};
+use veilsum_proto::{roster::PartyId, suite::Hash};
 
 use crate::{
+    agreed::Federation,
     description::Description,
     dp::Privacy,
     error::Failure,
@@ -216,12 +213,13 @@ impl RunResult {
     /// # Errors
     /// A [`Failure`] where the outcome is none of this plan.
     pub fn of(
-        (work, terms, roster): (&PlanSpec, &Terms, &Roster),
+        federation: &Federation,
         outcome: &Outcome,
         conversation: &MethodSession,
         counted: Option<u64>,
         ended_early: Option<Early>,
     ) -> Result<RunResult, Failure> {
+        let Federation { roster, terms, work } = federation;
         let (centres, centres_box) = work.units(&outcome.centres)?;
         let names =
             |sites: &[u16]| sites.iter().map(|site| roster.name_of(PartyId::Site(*site))).collect::<Vec<String>>();
@@ -239,8 +237,8 @@ impl RunResult {
             (None, Some(_)) => "number of rows summed up",
             (None, None) => "sum of memberships",
         };
-        let form = work.form(roster.sites.len(), terms.max_rows)?;
-        let privacy = Privacy::of(work, &form);
+        let form = federation.form()?;
+        let privacy = Privacy::of(federation);
         let errors = ResultErrors::of(work, form.noise, judged.len(), outcome, counted);
         let mut told = outcome.notes.clone();
         if let Some(indices_cohort) = &indices_cohort {
@@ -260,7 +258,7 @@ impl RunResult {
         }
         told.extend(privacy.as_ref().and_then(Privacy::warning));
         let columns = work.names();
-        let deviations = errors.as_ref().map(|errors| errors.centres.as_slice());
+        let deviations = errors.as_ref().map(|errors| errors.clusters.centres.as_slice());
         let categories = Shares::of(&work.columns, &work.categorical, &centres, deviations);
         let profile =
             outcome.profile.clone().map(|found| ColumnProfile::all(work, &columns, found)).unwrap_or_default();
@@ -272,7 +270,8 @@ impl RunResult {
             && let Some(noise) = &errors.noise
         {
             let (domain, at_most) = (work.domain()?, privacy.predicted_range.map_or(f64::INFINITY, |[_, high]| high));
-            let held = if errors.mass.iter().all(Option::is_none) { &errors.sizes } else { &errors.mass };
+            let of = &errors.clusters;
+            let held = if of.mass.iter().all(Option::is_none) { &of.sizes } else { &of.mass };
             findings.extend(warnings::under_noise(&domain, outcome, &noise.centres_box, held, at_most));
         }
         let gone = (0..roster.sites.len() as u16).map(|site| (site, roster.name_of(PartyId::Site(site))));

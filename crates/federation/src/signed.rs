@@ -380,10 +380,7 @@ impl Signed {
         all.extend(own.map(|(key, value)| (key.clone(), value.clone())));
         let (body, written_by) = (print(&all), about.roster.name_of(who));
         let mut by = self.by.clone();
-        let place = |by: &By| {
-            about.party(&by.party).map(|(id, _)| if let PartyId::Site(site) = id { 1 + u32::from(site) } else { 0 })
-        };
-        by.sort_by_key(place);
+        by.sort_by_key(|by| about.party(&by.party).map(|(id, _)| id));
         let file = about.signed_file(&written_by, &body, &by);
         let signature = identity.sign(FILE, &file.each_ref().map(Vec::as_slice));
         Ok(compose(&body, &Signatures { written_by, file: to_hex(&signature.to_bytes()), result: by }))

@@ -1,13 +1,13 @@
 //! Small federations for tests.
 
-use veilsum_cluster::{Algorithm, OutOfBox, Recipe, Scaling, method::Seeding};
+use veilsum_cluster::{Algorithm, Recipe, method::Seeding};
 use veilsum_proto::{
     identity::Identity,
     plan::{Sites, Terms},
     roster::{Member, Roster},
 };
 
-use veilsum_federation::plan::{Column, Judge, PlanSpec};
+use veilsum_federation::plan::{Column, PlanSpec};
 
 /// A roster of `n` sites, and the identities of all its parties: coordinator, intermediary, sites.
 pub(crate) fn kit(n: u8) -> (Roster, Vec<Identity>) {
@@ -24,19 +24,10 @@ pub(crate) fn kit(n: u8) -> (Roster, Vec<Identity>) {
 
 /// A plan of fuzzy c-means in two columns.
 pub(crate) fn work(k: u32) -> PlanSpec {
-    PlanSpec {
-        columns: vec![
-            Column { name: "x".into(), lower: -1.0, upper: 2.0 },
-            Column { name: "y, \"quoted\" = é".into(), lower: 0.0, upper: 10.0 },
-        ],
-        scaling: Scaling::Box,
-        out_of_box: OutOfBox::Refuse,
-        recipe: fcm(k, 2.0, 0.005, 30, Seeding::Uniform { seed: 1 }),
-        sampling: None,
-        judge: Judge::Coordinator,
-        step_bits: None,
-        categorical: Vec::new(),
-    }
+    let columns = [("x", -1.0, 2.0), ("y, \"quoted\" = é", 0.0, 10.0)];
+    let columns = columns.map(|(name, lower, upper)| Column { name: name.into(), lower, upper }).to_vec();
+    let algorithm = Algorithm::Fcm { m: 2.0, epsilon: 0.005, max_rounds: 30 };
+    PlanSpec::plain(columns, algorithm, k, Seeding::Uniform { seed: 1 })
 }
 
 /// A recipe of fuzzy c-means.

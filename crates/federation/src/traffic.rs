@@ -54,8 +54,7 @@ impl Traffic {
     pub fn sent(&mut self, party: &str, frame: &[u8]) {
         let phase = kind_of(frame).map_or("control", phase);
         let count = self.0.entry(party.to_owned()).or_default().entry(phase.into()).or_default();
-        count.messages += 1;
-        count.bytes += frame.len() as u64;
+        *count = count.and(Count { messages: 1, bytes: frame.len() as u64 });
     }
 
     /// Adds another count to this one.
@@ -63,8 +62,7 @@ impl Traffic {
         for (party, phases) in &other.0 {
             for (phase, c) in phases {
                 let count = self.0.entry(party.clone()).or_default().entry(phase.clone()).or_default();
-                count.messages += c.messages;
-                count.bytes += c.bytes;
+                *count = count.and(*c);
             }
         }
     }

@@ -153,15 +153,15 @@ pub fn look_at_columns(
     fault.map_or(Ok(tally), |fault| Err(fault.into()))
 }
 
-/// What of a site's rows a plan reads, and what is wrong with rows that cannot be used; under noise without what the plan's ranges and
+/// What of a site's rows a plan reads; under noise without what the plan's ranges and
 /// categories make of them ([NOI-8]). Nothing is kept of the rows.
 ///
 /// # Errors
 /// As [`load_rows`], but for single rows.
-pub fn look_at_rows(federation: &Federation, from: &RowsFrom) -> Result<(Tally, Option<Failure>), Failure> {
+pub fn look_at_rows(federation: &Federation, from: &RowsFrom) -> Result<Tally, Failure> {
     let (noisy, spec) = (federation.work.recipe.noise.is_some(), spec_of(federation, from)?);
-    let (tally, fault) = table::look(&from.data, &if noisy { spec.without_ranges() } else { spec })?;
-    Ok((if noisy { tally.without_ranges() } else { tally }, fault.map(Failure::from)))
+    let (tally, _) = table::look(&from.data, &if noisy { spec.without_ranges() } else { spec })?;
+    Ok(if noisy { tally.without_ranges() } else { tally })
 }
 
 /// Whether the rows are where they can be read more than once.

@@ -82,7 +82,7 @@ pub fn default_terms(sites: &[LoopbackSite], work: &PlanSpec) -> Terms {
         sites: Sites::Same,
         slots: usual_slots(sites.len()),
         max_rows: largest.next_power_of_two(),
-        min_total_rows: u64::from(work.most_clusters()),
+        min_total_rows: u64::from(work.recipe.clusters.max),
         application: work.to_bytes(),
     }
 }

@@ -69,7 +69,7 @@ pub fn check_model(checked: &Checked, model: &[u8]) -> Result<(), Failure> {
 /// Recomputes all totals from what their sites signed, and follows the method with them: its copy at the end, and how many.
 fn follow(federation: &Federation, said: &[Said]) -> Result<(Replay, u32), Failure> {
     let documents = Documents { roster: &federation.roster, terms: &federation.terms };
-    let mut replay = Replay::new(federation.roster.clone(), federation.terms.clone(), federation.work.clone())?;
+    let mut replay = Replay::new(federation.clone())?;
     let (mut asked, mut last, mut totals): (Option<&Said>, Option<(Hash, Hash)>, u32) = (None, None, 0);
     for said in said {
         let at = |why: String| refused(format!("its openings, after {totals} totals: {why}"));
@@ -97,7 +97,7 @@ fn follow(federation: &Federation, said: &[Said]) -> Result<(Replay, u32), Failu
         }
         let opened = documents.opened(&ask.directory, &ask.frame, &said.frame).map_err(unsound)?;
         let opened = opened.map_err(|blame| at(format!("{} [{}]", blame.what, blame.rule)))?;
-        replay.take(&opened.values, &opened.cohort)?;
+        replay.session.take(&opened.values, &opened.cohort)?;
         last = Some((opened.asked.context, opened.name));
         totals += 1;
     }

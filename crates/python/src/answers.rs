@@ -11,7 +11,7 @@ use veilsum_cluster::{Batch, Prepared};
 use veilsum_federation::answerer::Steps;
 use veilsum_federation::{plan::PlanSpec, question};
 use veilsum_node::{
-    documents::{self, RowsFrom},
+    documents::{self, Federation, RowsFrom},
     error::Failure,
 };
 
@@ -33,16 +33,17 @@ fn refused(e: impl std::fmt::Display) -> Failure {
     Failure::input(e, "ask a question that fits the plan's box, with the layout that was made for it")
 }
 
+fn steps_of(federation: &Federation, batch: &Batch) -> Result<Steps, Failure> {
+    Ok(question::Layout::of_batch(batch, &federation.work.domain()?, &federation.form()?)?.steps())
+}
+
 /// The layout of this question (JSON) under a plan, as JSON.
 #[pyfunction]
 pub(crate) fn layout(planned: &Planned, question: &str) -> PyResult<String> {
     let (federation, batch): (_, Batch) = (&planned.0, read("question", question)?);
-    let work = PlanSpec::clone(&federation.work);
-    let steps = || -> Result<Steps, Failure> {
-        Ok(question::Layout::of_batch(&batch, &work.domain()?, &federation.form()?)?.steps())
-    };
-    let steps = steps().map_err(raised)?;
-    serde_json::to_string(&Layout { work, steps }).map_err(|e| PyValueError::new_err(e.to_string()))
+    let steps = steps_of(federation, &batch).map_err(raised)?;
+    serde_json::to_string(&Layout { work: PlanSpec::clone(&federation.work), steps })
+        .map_err(|e| PyValueError::new_err(e.to_string()))
 }
 
 /// What a part says of its rows: their words (none where nothing is asked), how many they are, how many could not be used, and a digest of
@@ -103,8 +104,7 @@ pub(crate) fn of_file<'py>(
     let (federation, batch): (_, Batch) = (&planned.0, read("question", question)?);
     let done = py.detach(|| -> Result<_, Failure> {
         let rows = documents::load_rows(federation, &RowsFrom::file(data))?.rows;
-        let steps = question::Layout::of_batch(&batch, &federation.work.domain()?, &federation.form()?)?.steps();
-        rows.words(&batch, &steps).map_err(refused)
+        rows.words(&batch, &steps_of(federation, &batch)?).map_err(refused)
     });
     Ok(PyArray1::from_vec(py, done.map_err(raised)?))
 }

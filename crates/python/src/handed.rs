@@ -44,10 +44,10 @@ fn failed(e: &PyErr) -> Failure {
         let code = e.value(py).getattr("exit_code").and_then(|of| of.extract::<u8>());
         match (code, text("message"), text("next_step")) {
             (Ok(code), Ok(message), Ok(next)) => Failure::new(Code::from_number(code), message, next),
-            _ => Failure::input(
-                format!("the rows that were handed over cannot be read: {e}"),
-                "look at where they come from",
-            ),
+            _ => {
+                let what = format!("the rows that were handed over cannot be read: {e}");
+                Failure::input(what, "look at where they come from")
+            }
         }
     })
 }
@@ -70,12 +70,11 @@ impl Elsewhere {
         });
         let persons = work.recipe.noise.is_some_and(|noise| matches!(noise.unit, Unit::Person { .. }));
         if let Some(what) = whole.or(persons.then_some("persons")) {
-            return Err(Failure::input(
-                format!(
-                    "this plan asks what is no sum over parts of the rows ({what}), and rows in Spark are answered from in parts"
-                ),
-                "hand over the same rows in memory (df.toPandas()) or as a file, or ask for a plan of fcm, kmeans or describe",
-            ));
+            let what = format!(
+                "this plan asks what is no sum over parts of the rows ({what}), and rows in Spark are answered from in parts"
+            );
+            let next = "hand over the same rows in memory (df.toPandas()) or as a file, or ask for a plan of fcm, kmeans or describe";
+            return Err(Failure::input(what, next));
         }
         let (rows, seen) = Python::attach(|py| -> PyResult<(u64, u128)> {
             let opened = frame.bind(py).call_method0("open")?;

@@ -5,7 +5,10 @@ use std::{
     ffi::OsString,
     path::PathBuf,
     pin::Pin,
-    sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError},
+    sync::{
+        Arc, Mutex, MutexGuard, PoisonError,
+        atomic::{AtomicBool, Ordering},
+    },
     time::{Duration, Instant},
 };
 
@@ -161,8 +164,10 @@ pub(crate) fn addressed(letter: &[u8]) -> Option<(String, String)> {
 pub(crate) struct Party {
     hand: Mutex<Hand>,
     names: BTreeMap<PeerKey, String>,
-    /// What was read of a site's rows; under noise once the run has ended ([NOI-8]).
-    read: Arc<OnceLock<Tally>>,
+    /// What was read of a site's rows.
+    read: Option<Tally>,
+    /// Whether it may be told: under noise once the run has ended ([NOI-8]).
+    told: Arc<AtomicBool>,
     /// Its name on the roster.
     #[pyo3(get)]
     name: String,
@@ -193,7 +198,7 @@ impl Party {
         let names = party.federation.roster.members().map(|member| (member.key.0, member.name.clone())).collect();
         let name = party.name_of(party.federation.whoami(&party.identity)?);
         let hand = Hand { by, role: Some(role(party)), outcome: None };
-        Ok(Party { hand: Mutex::new(hand), names, read: Arc::default(), name })
+        Ok(Party { hand: Mutex::new(hand), names, read: None, told: Arc::default(), name })
     }
 
     fn hand(&self) -> MutexGuard<'_, Hand> {
@@ -223,27 +228,19 @@ impl Party {
     fn site(py: Python<'_>, options: Vec<OsString>, rows: Option<Py<PyAny>>) -> PyResult<Party> {
         let rows = rows.map(handed);
         let made = py.detach(|| -> Result<Party, Failure> {
-            let (config, mut tally) = embedded::site(options, rows)?;
-            let read = Arc::new(OnceLock::new());
-            let tell = |tally: Option<Tally>, read: &OnceLock<Tally>| {
-                if let Some(tally) = tally {
-                    let _ = read.set(tally);
-                }
-            };
-            if config.party.federation.work.recipe.noise.is_none() {
-                tell(tally.take(), &read);
-            }
-            let later = read.clone();
+            let (config, read) = embedded::site(options, rows)?;
+            let told = Arc::new(AtomicBool::new(config.party.federation.work.recipe.noise.is_none()));
+            let ended = told.clone();
             let role = |party| -> Running {
                 let config = client::ClientConfig { party, ..config.clone() };
                 Box::pin(async move {
                     let report = client::run(config).await?;
-                    tell(tally, &later);
+                    ended.store(true, Ordering::Release);
                     let result = report.result.as_ref().map(|result| report::document(result, None));
                     Ok(json!({ "answered": report.answered, "traffic": report.traffic, "model": report.model, "result": result }))
                 })
             };
-            Ok(Party { read, ..Party::of(config.party.clone(), role)? })
+            Ok(Party { read, told, ..Party::of(config.party.clone(), role)? })
         });
         made.map_err(raised)
     }
@@ -253,7 +250,8 @@ impl Party {
     #[getter]
     fn read(&self) -> PyResult<Option<(String, String)>> {
         let json = |tally: &Tally| serde_json::to_string(tally).map(|json| (json, tally.to_string()));
-        self.read.get().map(json).transpose().map_err(|e| PyValueError::new_err(e.to_string()))
+        let read = self.read.as_ref().filter(|_| self.told.load(Ordering::Acquire));
+        read.map(json).transpose().map_err(|e| PyValueError::new_err(e.to_string()))
     }
 
     /// The coordinator with the options of `veilsum run`.

@@ -123,7 +123,7 @@ mod tests {
         assert_eq!(others, 0);
         // Sites once said how many more such plans they would answer, which followed from their rows.
         let by_rows = |federation: &Federation, policy: &Policy, rows: &Prepared, account: &Account| {
-            let more = 8 * rows.len() / federation.work.most_clusters() as usize;
+            let more = 8 * rows.len() / federation.work.recipe.clusters.max as usize;
             format!("{}, and about {more} more", says(federation, policy, rows, account))
         };
         let (_, _, others) = differ(&scene, 3, &by_rows).unwrap();

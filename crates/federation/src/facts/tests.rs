@@ -1,11 +1,12 @@
 use veilsum_cluster::{Algorithm, Centres, OutOfBox, privacy::Noise};
 use veilsum_door::{Data, Ledger, Policy, Verdict, judge};
-use veilsum_proto::plan::Sites;
+use veilsum_proto::plan::{Sites, Terms};
 
 use super::*;
 use crate::{
     agreed::questions,
     cost::Cost,
+    plan::PlanSpec,
     tests::{kit, terms, work},
 };
 
@@ -55,7 +56,8 @@ fn facts_are_what_they_were() {
     let mut tell = |name: &str, work: &PlanSpec, change: &dyn Fn(&mut Terms)| {
         let mut terms = terms(&roster, work);
         change(&mut terms);
-        told += &format!("{name}\n{:#?}\n", work.facts(&roster, &terms));
+        let federation = Federation { roster: roster.clone().into(), terms: terms.into(), work: work.clone().into() };
+        told += &format!("{name}\n{:#?}\n", federation.facts());
     };
     let plain = work(3);
     tell("exact", &plain, &|_| {});

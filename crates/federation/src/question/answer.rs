@@ -41,10 +41,10 @@ pub fn answer(
     granted: Granted,
     rng: &mut dyn CryptoRng,
 ) -> Result<Input<'static>, Failure> {
-    match asked(question, rows, terms)? {
-        Asked::Exact(words) => Ok(granted.exact(words)?),
-        Asked::Noisy(sum, _) => sum.with(|factors, source| granted.noisy(factors, source, rng)),
-    }
+    asked(question, rows, terms, |asked| match asked {
+        Asked::Exact(words) => granted.exact(words),
+        Asked::Noisy(factors, _, source) => granted.noisy(factors, source, rng),
+    })
 }
 
 /// The words of an answer as they would be masked, without a door: for rehearsals, tests and the audit, which have no site's account.
@@ -52,48 +52,29 @@ pub fn answer(
 /// # Errors
 /// As [`answer`].
 pub fn contribute(question: &Question, rows: &dyn Answerer, terms: &Terms<'_>) -> Result<Vec<u64>, Failure> {
-    match asked(question, rows, terms)? {
+    asked(question, rows, terms, |asked| match asked {
         Asked::Exact(words) => Ok(words),
-        Asked::Noisy(sum, priced) => {
+        Asked::Noisy(factors, priced, source) => {
             let key = terms.noise.ok_or(Error::ApiMisuse("a plan with noise, and no key to draw it"))?;
-            sum.with(|factors, source| source.noisy(factors, priced.deviation, key))
+            source.noisy(factors, priced.deviation, key)
         }
-    }
+    })
 }
 
 /// What a question asks of rows.
-enum Asked<'a> {
+enum Asked<'f, 's> {
     /// These words.
     Exact(Vec<u64>),
-    /// A sum, with noise.
-    Noisy(Sum<'a>, Priced),
+    /// A sum from this source, with a factor for every entry, and with noise.
+    Noisy(&'f [f64], Priced, Source<'s>),
 }
 
-/// A sum under noise that is still to be made.
-struct Sum<'a> {
-    rows: &'a dyn Answerer,
-    /// Nothing for the number of rows.
-    batch: Option<&'a Batch>,
-    factors: Vec<f64>,
-}
-
-impl Sum<'_> {
-    fn with<T>(self, make: impl FnOnce(&[f64], Source<'_>) -> Result<T, Error>) -> Result<T, Failure> {
-        let (mut make, mut made) = (Some(make), None);
-        let mut take = |source: Source<'_>| {
-            let make = make.take().ok_or(Error::ApiMisuse("a sum is made once"))?;
-            made = Some(make(&self.factors, source)?);
-            Ok(())
-        };
-        match self.batch {
-            None => take(Source::Counts(&[Some(self.rows.rows())]))?,
-            Some(batch) => self.rows.sum(batch, &self.factors, &mut take)?,
-        }
-        made.ok_or_else(|| Error::ApiMisuse("no sum was made").into())
-    }
-}
-
-fn asked<'a>(question: &'a Question, rows: &'a dyn Answerer, terms: &Terms<'a>) -> Result<Asked<'a>, Failure> {
+fn asked<T>(
+    question: &Question,
+    rows: &dyn Answerer,
+    terms: &Terms<'_>,
+    take: impl FnOnce(Asked<'_, '_>) -> Result<T, Error>,
+) -> Result<T, Failure> {
     let (form, domain) = (&terms.form, rows.domain());
     // Under noise their number decides nothing ([NOI-8]).
     if form.noise.is_none() && rows.rows() > form.max_rows {
@@ -107,12 +88,25 @@ fn asked<'a>(question: &'a Question, rows: &'a dyn Answerer, terms: &Terms<'a>) 
         }
         Question::Judge { .. } => (Some(judged()?), Layout::of_judged(judged()?, domain, form)?),
     };
-    if let Some(priced) = layout.noise {
-        return Ok(Asked::Noisy(Sum { rows, batch, factors: layout.factors().collect() }, priced));
+    let Some(priced) = layout.noise else {
+        let words = match batch {
+            None => layout.count(rows.rows())?,
+            Some(_) if !terms.drawn => vec![0; layout.words()],
+            Some(batch) => layout.exactly(&rows.words(batch, &layout.steps())?)?,
+        };
+        return Ok(take(Asked::Exact(words))?);
+    };
+    let factors: Vec<f64> = layout.factors().collect();
+    let (mut take, mut made) = (Some(take), None);
+    let mut once = |source: Source<'_>| {
+        let take = take.take().ok_or(Error::ApiMisuse("a sum is made once"))?;
+        made = Some(take(Asked::Noisy(&factors, priced, source))?);
+        Ok(())
+    };
+    match batch {
+        // The number of rows.
+        None => once(Source::Counts(&[Some(rows.rows())]))?,
+        Some(batch) => rows.sum(batch, &factors, &mut once)?,
     }
-    Ok(Asked::Exact(match batch {
-        None => layout.count(rows.rows())?,
-        Some(_) if !terms.drawn => vec![0; layout.words()],
-        Some(batch) => layout.exactly(&rows.words(batch, &layout.steps())?)?,
-    }))
+    made.ok_or_else(|| Error::ApiMisuse("no sum was made").into())
 }

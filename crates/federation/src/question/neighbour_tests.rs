@@ -22,12 +22,8 @@ const USUAL: u64 = 2_000;
 /// Rows that the plan allows a site.
 const MAX_ROWS: u64 = 1 << 14;
 
-fn pick<T: Copy>(stream: &mut Stream, of: &[T]) -> T {
-    of[stream.below(of.len() as u64) as usize]
-}
-
-fn pick_of<'a, T>(stream: &mut Stream, of: &'a [T]) -> &'a T {
-    &of[stream.below(of.len() as u64) as usize]
+fn pick<T: Clone>(stream: &mut Stream, of: &[T]) -> T {
+    of[stream.below(of.len() as u64) as usize].clone()
 }
 
 fn clamped(x: f64, (low, high): (f64, f64)) -> f64 {
@@ -230,14 +226,30 @@ struct Found {
     noisy: BTreeSet<&'static str>,
 }
 
-/// The norm of each block of a change.
-fn norms<'a>(blocks: &'a [ScaledBlock], change: &'a [i64]) -> impl Iterator<Item = (&'a ScaledBlock, f64)> {
-    let mut rest = change;
-    blocks.iter().map(move |block| {
-        let (own, next) = rest.split_at(block.block.len);
-        rest = next;
-        (block, own.iter().map(|x| (*x as f64).powi(2)).sum::<f64>().sqrt())
-    })
+impl Found {
+    /// By so many rows no block of a change is longer than its sensitivity lets it.
+    fn moved(&mut self, kind: &'static str, blocks: &[ScaledBlock], change: &[i64], (of, rows): (&[f64], u64)) {
+        let mut rest = change;
+        for (block, sensitivity) in blocks.iter().zip(of.iter().cycle()) {
+            let (own, next) = rest.split_at(block.block.len);
+            rest = next;
+            let moved = own.iter().map(|x| (*x as f64).powi(2)).sum::<f64>().sqrt();
+            let half = (block.block.len as f64).sqrt() / 2.0;
+            let most = rows as f64 * (sensitivity / block.scale.unit() * (1.0 + 1e-9) + half);
+            assert!(moved <= most, "{kind} {}: {moved} of {most}", block.block.name);
+            let part = self.parts.entry((kind, block.block.name)).or_insert(0.0);
+            *part = part.max(moved / most);
+        }
+    }
+
+    /// Every block was moved by such a part of what is allowed, and every kind was asked under noise.
+    fn is_whole(&self, least: f64) {
+        println!("{self:#?}");
+        let slack: Vec<_> = self.parts.iter().filter(|(_, part)| **part < least).collect();
+        assert!(slack.is_empty(), "{slack:?}");
+        let unasked: Vec<_> = self.parts.keys().filter(|(kind, _)| !self.noisy.contains(kind)).collect();
+        assert!(unasked.is_empty(), "never asked under noise: {unasked:?}");
+    }
 }
 
 /// Checks one pair of neighbours for every family.
@@ -268,13 +280,7 @@ fn check(stream: &mut Stream, rows: usize, found: &mut Found) {
         }
         let layout = Layout::of_batch(&batch, &case.domain, &fine).unwrap();
         assert_eq!(sensitivities.len() * times, layout.blocks.len(), "{kind}");
-        for ((block, moved), sensitivity) in norms(&layout.blocks, &change).zip(sensitivities.iter().cycle()) {
-            let half = (block.block.len as f64).sqrt() / 2.0;
-            let most = sensitivity / block.scale.unit() * (1.0 + 1e-9) + half;
-            assert!(moved <= most, "{kind} {}: {moved} of {most}, {way:?} {query:?}", block.block.name);
-            let part = found.parts.entry((kind, block.block.name)).or_insert(0.0);
-            *part = part.max(moved / most);
-        }
+        found.moved(kind, &layout.blocks, &change, (&sensitivities, 1));
         if in_steps_of_noise(&case.domain, &batch, noisy, |rows| of(rows, noisy), [&before, &after]) {
             found.noisy.insert(kind);
         }
@@ -310,13 +316,8 @@ fn noi_6_one_row_moves_no_answer_farther_than_its_sensitivity() {
         let rows = stream.below(6) as usize;
         check(&mut stream, rows, &mut found);
     }
-    println!("{found:#?}");
     // A sensitivity stated a fifth too small, in any block, would have been found.
-    let slack: Vec<_> = found.parts.iter().filter(|(_, part)| **part < 0.8).collect();
-    assert!(slack.is_empty(), "{slack:?}");
-    let kinds = found.parts.keys().map(|(kind, _)| *kind);
-    let unasked: Vec<_> = kinds.filter(|kind| !found.noisy.contains(kind)).collect();
-    assert!(unasked.is_empty(), "never asked under noise: {unasked:?}");
+    found.is_whole(0.8);
 }
 
 /// A person's rows, up to as many as the plan says, come in at random places at once: the same row again and again, which moves an answer
@@ -334,13 +335,13 @@ fn noi_6_a_person_moves_no_answer_farther_than_its_sensitivity() {
         let most = pick(&mut stream, &[1, 2, 3, 5, 40]);
         let own = if stream.below(3) == 0 { 1 + stream.below(most) } else { most };
         let copies = stream.below(2) == 0;
-        let mut after: Vec<&Vec<f64>> = case.rows.iter().collect();
+        let before: Vec<&Vec<f64>> = case.rows.iter().collect();
+        let mut after = before.clone();
         for _ in 0..own {
-            let row = if copies || case.rows.is_empty() { &case.more } else { pick_of(&mut stream, &case.rows) };
+            let row = if copies || case.rows.is_empty() { &case.more } else { pick(&mut stream, &before) };
             after.insert(stream.below(after.len() as u64 + 1) as usize, row);
         }
-        let before = case.prepared(&case.rows.iter().collect::<Vec<_>>());
-        let after = case.prepared(&after);
+        let [before, after] = [before, after].map(|rows| case.prepared(&rows));
         let form = noisy_form(&mut stream, &case.inner, Unit::Person { rows: most });
         let (fine, key) = (SumBounds::new(3, MAX_ROWS), Key::from_bytes([7; 32]));
         for query in case.queries(&mut stream) {
@@ -350,23 +351,13 @@ fn noi_6_a_person_moves_no_answer_farther_than_its_sensitivity() {
             let of = |rows: &Prepared, form| contributed(&way, &batch, rows, form, &key);
             let layout = Layout::of_batch(&batch, &case.domain, &fine).unwrap();
             let change = less(&of(&after, fine), &of(&before, fine));
-            for ((block, moved), sensitivity) in norms(&layout.blocks, &change).zip(sensitivities) {
-                let half = (block.block.len as f64).sqrt() / 2.0;
-                let allowed = most as f64 * (sensitivity / block.scale.unit() * (1.0 + 1e-9) + half);
-                assert!(moved <= allowed, "{kind} {}: {moved} of {allowed}", block.block.name);
-                let part = found.parts.entry((kind, block.block.name)).or_insert(0.0);
-                *part = part.max(moved / allowed);
-            }
+            found.moved(kind, &layout.blocks, &change, (&sensitivities, most));
             if in_steps_of_noise(&case.domain, &batch, form, |rows| of(rows, form), [&before, &after]) {
                 found.noisy.insert(kind);
             }
         }
     }
-    println!("{found:#?}");
-    let slack: Vec<_> = found.parts.iter().filter(|(_, part)| **part < 0.7).collect();
-    assert!(slack.is_empty(), "{slack:?}");
-    let unasked: Vec<_> = found.parts.keys().filter(|(kind, _)| !found.noisy.contains(kind)).collect();
-    assert!(unasked.is_empty(), "never asked under noise: {unasked:?}");
+    found.is_whole(0.7);
 }
 
 /// The same over several chunks of rows and with other numbers of threads.

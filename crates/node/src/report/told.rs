@@ -49,7 +49,7 @@ impl Told {
         let known = |at: &str, error: Maybe| error.is_some_and(f64::is_finite) && !drowned.contains(at);
         for (i, centre) in result.centres.iter_mut().enumerate() {
             for (j, x) in centre.iter_mut().enumerate() {
-                let error = errors.centres.get(i).and_then(|of| of.get(j).copied());
+                let error = errors.clusters.centres.get(i).and_then(|of| of.get(j).copied());
                 if !known(&format!("/centres/{i}/{j}"), error) {
                     *x = f64::NAN;
                 }
@@ -57,9 +57,9 @@ impl Told {
         }
         let (k, clusters) = (result.centres.len(), &mut result.clusters);
         for (i, mass) in clusters.mass.iter_mut().enumerate() {
-            *mass = mass.filter(|_| known(&format!("/mass/{i}"), errors.mass.get(i).copied().flatten()));
+            *mass = mass.filter(|_| known(&format!("/mass/{i}"), errors.clusters.mass.get(i).copied().flatten()));
         }
-        let of_sizes = |i: usize| errors.sizes.get(i).copied().flatten();
+        let of_sizes = |i: usize| errors.clusters.sizes.get(i).copied().flatten();
         let alone = (0..k).any(|i| clusters.sizes.get(i).is_some_and(Option::is_some) && of_sizes(i).is_none());
         if alone || clusters.weight.iter().any(Option::is_some) {
             let why = "rows and weights of fuzzy clusters: nobody knows how far noise moved them; result.json has them";
@@ -98,7 +98,7 @@ impl Told {
 
     /// Its standard error, if there is noise.
     pub(super) fn error(&self, cluster: usize, column: usize) -> Maybe {
-        self.errors.as_ref()?.centres.get(cluster)?.get(column).copied().filter(|error| error.is_finite())
+        self.errors.as_ref()?.clusters.centres.get(cluster)?.get(column).copied().filter(|error| error.is_finite())
     }
 
     /// A coordinate with its error where there is noise.
@@ -117,16 +117,18 @@ impl Told {
         let errors = self.errors.as_ref();
         match self.counts_rows() {
             true => {
-                let error = errors.and_then(|errors| error(&errors.sizes));
+                let error = errors.and_then(|errors| error(&errors.clusters.sizes));
                 (self.size(cluster).map(|size| size as f64), error, format!("/sizes/{cluster}"))
             }
-            false => (self.mass(cluster), errors.and_then(|errors| error(&errors.mass)), format!("/mass/{cluster}")),
+            false => {
+                (self.mass(cluster), errors.and_then(|errors| error(&errors.clusters.mass)), format!("/mass/{cluster}"))
+            }
         }
     }
 
     /// Whether it is rows of a noisy result.
     pub(super) fn counts_rows(&self) -> bool {
-        self.errors.as_ref().is_some_and(|errors| errors.sizes.iter().any(Option::is_some))
+        self.errors.as_ref().is_some_and(|errors| errors.clusters.sizes.iter().any(Option::is_some))
     }
 
     /// Rows of a cluster.

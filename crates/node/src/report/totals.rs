@@ -22,7 +22,7 @@ pub fn totals_tell(federation: &Federation, cost: &Cost) -> Vec<String> {
         least => format!("Every number that becomes readable is a total over at least {least} of {} sites", cost.sites),
     };
     let most = counted(work.recipe.most_words(work.names().len()) as usize, "number");
-    let questions = counted(work.max_questions() as usize, "question");
+    let questions = counted(work.recipe.max_questions() as usize, "question");
     let mut all = vec![format!(
         "{at_least}. A run asks at most {questions} and the number of rows, and a total has up to {most}."
     )];
@@ -38,7 +38,7 @@ pub fn totals_tell(federation: &Federation, cost: &Cost) -> Vec<String> {
         "{name} sees every total{but}. Every site sees the same, because totals are opened to all sites. {counter} sees how many rows the sites \
          have together{judge}, and no centre."
     ));
-    let mut who = cost.sites_mean();
+    let mut who = cost.sites_mean.clone();
     who[..1].make_ascii_uppercase();
     all.push(format!("{who}. Nothing can prevent this."));
     all.push(match &work.recipe.noise {

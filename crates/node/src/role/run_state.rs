@@ -60,8 +60,7 @@ impl RunState {
     }
 
     fn begun(config: ClientConfig, session: Hash, transcript: Option<Journal<Told>>) -> Result<RunState, Failure> {
-        let agreed = &config.party.federation;
-        let replay = Replay::new(agreed.roster.clone(), agreed.terms.clone(), agreed.work.clone())?;
+        let replay = Replay::new(config.party.federation.clone())?;
         let (counted, asked, opened, judged, gap) = (None, None, None, None, false);
         Ok(RunState { config, session, counted, replay, asked, opened, judged, transcript, gap })
     }
@@ -83,7 +82,7 @@ impl RunState {
                 let Some(ask) = &self.asked else { return Err(lost("it begins in the middle of a round")) };
                 let opened = self.documents().opened(&ask.directory, &ask.frame, &said.frame).map_err(lost)?;
                 let opened = opened.map_err(|blame| lost(blame.what))?;
-                self.replay.take(&opened.values, &opened.cohort)?;
+                self.replay.session.take(&opened.values, &opened.cohort)?;
                 self.opened = Some(said);
             }
         }
@@ -111,7 +110,7 @@ impl RunState {
     }
 
     fn is_counted(&mut self, sites: Vec<u16>) {
-        self.replay.is_counted(&sites);
+        self.replay.session.is_counted(&sites);
         self.counted = Some(sites);
     }
 
@@ -197,7 +196,7 @@ impl RunState {
             kept => kept?,
         }
         self.opened = Some(said);
-        self.replay.take(sums, cohort)
+        self.replay.session.take(sums, cohort)
     }
 
     /// Takes the final centres that the intermediary will ask about; they are on disk then.

@@ -300,7 +300,7 @@ impl Run<'_> {
     /// Puts the method's questions until it has its outcome.
     async fn whole(&mut self) -> Result<(), Failure> {
         let mut told = self.prepare().await?;
-        let of = self.config.party.federation.work.max_questions();
+        let of = self.config.party.federation.work.recipe.max_questions();
         let (mut cohort, mut moved) = (Vec::new(), Vec::new());
         loop {
             let (number, why) = (self.conversation.questions(), self.conversation.why());
@@ -449,9 +449,8 @@ impl Run<'_> {
     }
 
     fn result(&self, outcome: &Outcome, counted: Option<u64>, early: Option<Early>) -> Result<RunResult, Failure> {
-        let config = &self.config;
-        let about = (&*config.party.federation.work, &*config.party.federation.terms, &*config.party.federation.roster);
-        let mut result = RunResult::of(about, outcome, &self.conversation, counted, early)?;
+        let federation = &self.config.party.federation;
+        let mut result = RunResult::of(federation, outcome, &self.conversation, counted, early)?;
         result.warnings.splice(0..0, self.told.iter().map(|(_, line)| line.clone()));
         self.give_reasons(&mut result.departures);
         // What a site that is in no total sent can be computed from none.

@@ -424,9 +424,9 @@ impl SiteSession {
                 Output::Event(Event::Opened { directory, values, cohort, .. }) => {
                     if let Some(run) = &mut self.run {
                         aside_from(bytes.len(), || run.total(bytes, directory, &values, &cohort)).await?;
-                        let (party, replay) = (&self.config.party, run.replay());
-                        party.tell_of_centres(&mut self.moved, replay.moved());
-                        let curve = replay.curve();
+                        let (party, session) = (&self.config.party, &run.replay().session);
+                        party.tell_of_centres(&mut self.moved, session.moved());
+                        let curve = session.curve();
                         if !curve.is_empty() {
                             party.tell(Progress::Judged { curve });
                         }

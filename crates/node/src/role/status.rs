@@ -168,7 +168,7 @@ pub(super) fn questions(party: &Party, id: PartyId) -> u32 {
         // The count, and the validation where it judges.
         PartyId::Intermediary if work.judge == Judge::Intermediary => 2,
         PartyId::Intermediary => 1,
-        _ => work.max_questions(),
+        _ => work.recipe.max_questions(),
     }
 }
 

@@ -169,7 +169,7 @@ pub(super) fn documents(page: &mut Page, all: &Reported) {
         ("federation", of.map(|of| of.roster.name.clone())),
         ("K of the plan", of.map(|of| of.work.recipe.clusters.to_string())),
         ("columns of the plan", of.map(|of| of.work.headers().collect::<Vec<_>>().join(", "))),
-        ("questions at most", of.map(|of| of.work.max_questions().to_string())),
+        ("questions at most", of.map(|of| of.work.recipe.max_questions().to_string())),
         ("colluding sites that it withstands", of.map(withstands)),
         ("method", Some(clean(&told.method))),
         ("standardised", told.standardisation.as_ref().map(|_| "yes, by the cohort's own totals".to_owned())),
