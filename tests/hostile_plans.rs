@@ -6,7 +6,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use tokio::task::{AbortHandle, JoinHandle};
+use tokio::task::JoinHandle;
 use veilsum_cluster::{Centres, Clusters, Query, Rows, method::Seeding, query::FuzzySums, sampling::Sampling};
 use veilsum_node::{
     app_messages::{Count, CountReady, CountReply, JudgeRequest},

@@ -24,7 +24,7 @@ use crate::{
     cost::some_of,
     documents::Pinned,
     error::{Code, Failure},
-    files::{self, FileError},
+    files,
     role::dial::{Knocked, denied, knock},
 };
 
@@ -162,7 +162,7 @@ pub fn private(key: &Path, state: &Path) -> Finding {
     let all = [state.to_owned(), Pinned::beside(key)].into_iter().chain(of_key).chain(within);
     let open: Vec<String> = all
         .filter(|path| path.is_file() || path.is_dir())
-        .filter(|path| matches!(files::check_private(path), Err(FileError::NotPrivate(..))))
+        .filter(|path| files::check_private(path).is_err())
         .map(|path| files::quoted(&path))
         .collect();
     if open.is_empty() {
@@ -180,10 +180,7 @@ pub async fn port(identity: &Identity, port: u16) -> Finding {
         listen(&Network::new(Transport::Auto, None), at, &credentials, only(Vec::new()), header_check).await
     };
     match opened.await {
-        Ok(listener) => {
-            listener.close("only tried").await;
-            Finding::pass("port", format!("port {port} of this machine is free for UDP and TCP"))
-        }
+        Ok(_) => Finding::pass("port", format!("port {port} of this machine is free for UDP and TCP")),
         Err(CarrierError::Bind { kind, source, .. }) if source.kind() == io::ErrorKind::AddrInUse => {
             let next = "if this party's own process runs, it is that one; otherwise end the other program, or listen on another one: --listen";
             Finding::warn("port", format!("port {port} of this machine is taken for {kind}"), next)
@@ -293,22 +290,14 @@ pub async fn unreached_by(caller: &Caller<'_>, peer: &Member) -> Option<Finding>
 /// What the name stands for. Through a proxy, the proxy looks it up as well.
 async fn look_up(peer: &Member, address: &Address, limit: Duration, proxied: bool) -> (Finding, Vec<SocketAddr>) {
     let check = format!("{}: name", peer.name);
-    let why = match timeout(limit, address.resolve()).await {
-        Ok(Ok(found)) if !found.is_empty() => {
+    match address.resolve(limit).await {
+        Ok(found) => {
             let all: Vec<String> = found.iter().map(|at| at.ip().to_string()).collect();
-            return (Finding::pass(&check, format!("{} is {}", address.host(), all.join(", "))), found);
+            (Finding::pass(&check, format!("{} is {}", address.host(), all.join(", "))), found)
         }
-        Ok(Ok(_)) => "the name has no address".to_owned(),
-        Ok(Err(e)) => e.to_string(),
-        Err(_) => "the name server does not answer".to_owned(),
-    };
-    let e = CarrierError::Unresolved { addr: address.clone(), reason: why };
-    let finding = if proxied {
-        Finding::warn(&check, format!("{e}; the proxy looks it up itself"), "")
-    } else {
-        Finding::fail(&check, e.into())
-    };
-    (finding, Vec::new())
+        Err(e) if proxied => (Finding::warn(&check, format!("{e}; the proxy looks it up itself"), ""), Vec::new()),
+        Err(e) => (Finding::fail(&check, e.into()), Vec::new()),
+    }
 }
 
 /// All ways that a run may take, each by itself.
