@@ -243,6 +243,7 @@ impl Fault {
     }
 
     /// A file that does not hold what it says of itself: what does not fit.
+    #[cfg(feature = "columnar")]
     pub(super) fn damaged(what: &str) -> Fault {
         Fault::said(format!("the file is damaged or was cut short: {what}"), "export or copy the file again")
     }
