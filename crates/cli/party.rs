@@ -20,7 +20,6 @@ use veilsum_node::{
     role::{
         config::{Party, WITHOUT_END},
         progress::Watcher,
-        server::OnLoss,
         stop,
     },
     table::RowRules,
@@ -268,11 +267,11 @@ pub(super) fn waiting(limit: Option<u64>) -> Duration {
 }
 
 impl Patience {
-    /// What is done about a lost site.
-    pub(super) fn on_loss(&self) -> OnLoss {
+    /// How long a lost site is waited for.
+    pub(super) fn loss_wait(&self) -> Duration {
         match self.on_loss {
-            Loss::Wait => OnLoss::Wait(Duration::from_secs(self.loss_wait.clamp(1, 1_000_000))),
-            Loss::Stop => OnLoss::Stop,
+            Loss::Wait => Duration::from_secs(self.loss_wait.clamp(1, 1_000_000)),
+            Loss::Stop => Duration::ZERO,
         }
     }
 

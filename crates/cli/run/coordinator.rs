@@ -25,7 +25,7 @@ pub(crate) fn prepare(args: &RunArgs, json: bool) -> Result<ServerConfig, Failur
         entrance: listen.into(),
         without: Vec::new(),
         timing: args.patience.timing(),
-        on_loss: args.patience.on_loss(),
+        loss_wait: args.patience.loss_wait(),
         state: Some(args.state_for(&args.key()?, false)?),
     })
 }

@@ -37,7 +37,7 @@ pub(crate) fn prepare(args: &RunArgs, json: bool) -> Result<IntermediaryConfig, 
         entrance: listen.into(),
         coordinator,
         timing: args.patience.timing(),
-        on_loss: args.patience.on_loss(),
+        loss_wait: args.patience.loss_wait(),
         state: Some(args.state_for(&args.key()?, false)?),
     })
 }

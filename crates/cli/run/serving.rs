@@ -31,7 +31,7 @@ pub(super) fn serve(args: &RunArgs, json: bool) -> Result<(), Failure> {
         carrier: args.reach.carrier()?,
         listen,
         timing: args.patience.timing(),
-        on_loss: args.patience.on_loss(),
+        loss_wait: args.patience.loss_wait(),
         news: Arc::new(|told| crate::tell!("{told}")),
         progress: args.watch.watcher(json)?,
         bound: Some(bound),

@@ -250,6 +250,12 @@ mod tests {
         fs::set_permissions(path, fs::Permissions::from_mode(mode)).expect("it is our file");
     }
 
+    fn place(name: &str) -> (Folder, PathBuf) {
+        let folder = Folder::new("files of one");
+        let path = folder.0.join(name);
+        (folder, path)
+    }
+
     fn refused<T>(done: Result<T, Failure>, why: &str) {
         let failure = done.err().expect("refused").to_string();
         assert!(failure.contains(why), "{failure}");
@@ -257,8 +263,7 @@ mod tests {
 
     #[test]
     fn a_secret_is_written_once_and_for_its_owner() {
-        let folder = Folder::new("files of one");
-        let path = folder.0.join("identity.key");
+        let (folder, path) = place("identity.key");
         write_private(&path, b"seed", Existing::Refuse).expect("a free name");
         assert_eq!(read_private(&path, 4).expect("ours alone").as_slice(), b"seed");
         refused(write_private(&path, b"other", Existing::Refuse), "is there already");
@@ -271,8 +276,7 @@ mod tests {
 
     #[test]
     fn a_secret_open_to_others_is_refused_with_the_command_that_mends_it() {
-        let folder = Folder::new("files of one");
-        let path = folder.0.join("identity.key");
+        let (_folder, path) = place("identity.key");
         write_private(&path, b"seed", Existing::Refuse).expect("a free name");
         check_private(&path).expect("as written");
         for open in [0o640, 0o604, 0o620, 0o601, 0o666] {
@@ -289,8 +293,8 @@ mod tests {
 
     #[test]
     fn a_link_does_not_lead_a_secret_elsewhere() {
-        let folder = Folder::new("files of one");
-        let (path, elsewhere) = (folder.0.join("identity.key"), folder.0.join("elsewhere"));
+        let (folder, path) = place("identity.key");
+        let elsewhere = folder.0.join("elsewhere");
         std::os::unix::fs::symlink(&elsewhere, &path).expect("links work here");
         refused(write_private(&path, b"seed", Existing::Refuse), "is there already");
         write_private(&path, b"seed", Existing::Replace).expect("as told");
@@ -300,8 +304,7 @@ mod tests {
 
     #[test]
     fn one_of_many_writers_wins_and_its_bytes_are_whole() {
-        let folder = Folder::new("files of one");
-        let path = folder.0.join("identity.key");
+        let (folder, path) = place("identity.key");
         let winners: Vec<u8> = std::thread::scope(|scope| {
             let path = &path;
             let writers: Vec<_> = (0..8u8)
@@ -316,8 +319,7 @@ mod tests {
 
     #[test]
     fn a_public_file_is_replaced_and_stays_as_closed_as_it_was() {
-        let folder = Folder::new("files of one");
-        let path = folder.0.join("result.csv");
+        let (folder, path) = place("result.csv");
         write_atomic(&path, b"one").expect("a free name");
         chmod(&path, 0o640);
         write_atomic(&path, b"two").expect("it is replaced");
@@ -340,8 +342,7 @@ mod tests {
 
     #[test]
     fn a_growing_file_takes_its_name_when_it_is_whole() {
-        let folder = Folder::new("files of one");
-        let path = folder.0.join("rows.csv");
+        let (folder, path) = place("rows.csv");
         write_atomic(&path, b"before").expect("a free name");
         let mut growing = Growing::create(&path).expect("a folder of ours");
         growing.write_all(b"half").expect("room");
@@ -357,8 +358,7 @@ mod tests {
 
     #[test]
     fn reading_stops_at_the_limit() {
-        let folder = Folder::new("files of one");
-        let path = folder.0.join("plan.toml");
+        let (folder, path) = place("plan.toml");
         write_atomic(&path, &[b'x'; 100]).expect("a free name");
         assert_eq!(read_limited(&path, 100).expect("just fits").len(), 100);
         refused(read_limited(&path, 99), "longer than the 99 bytes");

@@ -33,7 +33,7 @@ use crate::{
         intermediary::{self, Counted, IntermediaryConfig},
         progress::Watcher,
         reception::Entrance,
-        server::{self, OnLoss, RunResult, ServerConfig},
+        server::{self, RunResult, ServerConfig},
     },
 };
 
@@ -101,8 +101,8 @@ pub struct LoopbackConfig {
     pub record: bool,
     /// How long to wait.
     pub timing: Timing,
-    /// What to do about a site that is lost.
-    pub on_loss: OnLoss,
+    /// How long a site is waited for at least that is lost in the midst of a run.
+    pub loss_wait: Duration,
     /// Folder under which every site keeps its journals and its ledger; without one, nothing is kept.
     pub state: Option<PathBuf>,
     /// What the links of a party run on: coordinator, intermediary, then the sites.
@@ -122,7 +122,7 @@ impl LoopbackConfig {
             site: toy_policy(),
             terms: Box::new(|_| {}),
             record: false,
-            on_loss: OnLoss::Stop,
+            loss_wait: Duration::ZERO,
             state: None,
             carrier: Box::new(move |_| network.clone()),
             progress: Arc::new(|_| {}),
@@ -230,7 +230,7 @@ pub async fn run(config: LoopbackConfig) -> Result<LoopbackRun, Failure> {
         entrance: Entrance::Shared(entrance),
         without: Vec::new(),
         timing: config.timing,
-        on_loss: config.on_loss,
+        loss_wait: config.loss_wait,
         state: None,
     }));
     let entrance = Entrance::from(any).open(&party(1)).await?;
@@ -240,7 +240,7 @@ pub async fn run(config: LoopbackConfig) -> Result<LoopbackRun, Failure> {
         entrance: Entrance::Shared(entrance),
         coordinator: coordinator.into(),
         timing: config.timing,
-        on_loss: config.on_loss,
+        loss_wait: config.loss_wait,
         state: None,
     }));
     let mut clients = Vec::new();

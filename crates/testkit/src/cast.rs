@@ -20,7 +20,7 @@ use veilsum_node::{
         config::Party,
         intermediary::{self, Counted, IntermediaryConfig},
         reception::Entrance,
-        server::{OnLoss, ServerConfig},
+        server::ServerConfig,
     },
 };
 use veilsum_proto::aggregator::Event;
@@ -105,7 +105,14 @@ impl Cast {
 
     /// The real coordinator behind this entrance.
     pub fn server(&self, timing: Timing, entrance: Entrance) -> ServerConfig {
-        ServerConfig { party: self.party(0), entrance, without: Vec::new(), timing, on_loss: OnLoss::Stop, state: None }
+        ServerConfig {
+            party: self.party(0),
+            entrance,
+            without: Vec::new(),
+            timing,
+            loss_wait: Duration::ZERO,
+            state: None,
+        }
     }
 
     /// The real intermediary, in the same way.
@@ -115,7 +122,7 @@ impl Cast {
             entrance,
             coordinator: coordinator.into(),
             timing,
-            on_loss: OnLoss::Stop,
+            loss_wait: Duration::ZERO,
             state: None,
         }
     }

@@ -116,11 +116,6 @@ impl Link {
         }
     }
 
-    /// Whose key the other end has proven to hold.
-    pub fn peer(&self) -> PeerKey {
-        self.sender.handle.peer
-    }
-
     /// Something to close the link with, and to see it closed, while its halves are at work elsewhere.
     pub fn handle(&self) -> LinkHandle {
         self.sender.handle.clone()
@@ -129,11 +124,6 @@ impl Link {
     /// The two directions, to be used by two tasks or by one.
     pub fn split(self) -> (LinkSender, LinkReceiver) {
         (self.sender, self.receiver)
-    }
-
-    /// See [`LinkHandle::close`].
-    pub async fn close(self, reason: &'static str) {
-        self.handle().close(reason).await;
     }
 }
 

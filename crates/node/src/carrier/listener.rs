@@ -20,6 +20,7 @@ use super::{
     link::{Bytes, Closing, Connection, Link, Pending},
     places::Places,
 };
+
 /// Where a port listens, which tells its number where 0 was asked for, and what keeps it open. Dropping that stops new links; links
 /// that exist go on.
 pub type Opened = (SocketAddr, Box<dyn Any + Send>);

@@ -185,8 +185,8 @@ impl Direct {
         let host = text.parse::<Address>().map_or(text, |at| at.host().to_owned());
         let text = host.trim_start_matches("*.").trim_matches(['.', '[', ']']).to_owned();
         let (number, bits) = text.split_once('/').unwrap_or((&text, "128"));
-        if let (Ok(number), Ok(bits)) = (number.parse(), bits.parse()) {
-            return Some(Direct::Net(number, bits));
+        if let (Ok(number), Ok(bits)) = (number.parse::<IpAddr>(), bits.parse::<u8>()) {
+            return Some(Direct::Net(number, u32::from(bits.min(if number.is_ipv4() { 32 } else { 128 }))));
         }
         (!text.is_empty()).then_some(Direct::Name(text))
     }
@@ -199,12 +199,8 @@ impl Direct {
                 host.strip_suffix(name.as_str()).is_some_and(|rest| rest.is_empty() || rest.ends_with('.'))
             }
             Direct::Net(net, bits) => match (net, host.parse()) {
-                (IpAddr::V4(net), Ok(IpAddr::V4(host))) => {
-                    (net.to_bits() ^ host.to_bits()).leading_zeros() >= (*bits).min(32)
-                }
-                (IpAddr::V6(net), Ok(IpAddr::V6(host))) => {
-                    (net.to_bits() ^ host.to_bits()).leading_zeros() >= (*bits).min(128)
-                }
+                (IpAddr::V4(net), Ok(IpAddr::V4(host))) => (net.to_bits() ^ host.to_bits()).leading_zeros() >= *bits,
+                (IpAddr::V6(net), Ok(IpAddr::V6(host))) => (net.to_bits() ^ host.to_bits()).leading_zeros() >= *bits,
                 _ => false,
             },
         }

@@ -190,8 +190,8 @@ async fn both_ends_know_each_other_and_frames_go_both_ways(over: Transport) {
     let (mut listener, addr) = server(over).await;
     let hello = frame(1, b"hello");
     let (dialled, accepted) = link(over, &mut listener, addr, 1, &hello).await;
-    assert_eq!(dialled.peer(), party(0).public_key());
-    assert_eq!(accepted.peer(), party(1).public_key());
+    assert_eq!(dialled.handle().peer(), party(0).public_key());
+    assert_eq!(accepted.handle().peer(), party(1).public_key());
     let server = tokio::spawn(echo(accepted));
     let (mut sender, mut receiver) = dialled.split();
     assert_eq!(receiver.recv().await.expect("an echo"), Some(hello));
@@ -211,7 +211,7 @@ async fn another_server_key_is_refused_and_sees_no_link(over: Transport) {
     assert!(matches!(refused, Err(CarrierError::WrongServerKey(at)) if at == addr.into()));
     // The next one is served.
     let (_dialled, accepted) = link(over, &mut listener, addr, 1, &frame(1, b"")).await;
-    assert_eq!(accepted.peer(), party(1).public_key());
+    assert_eq!(accepted.handle().peer(), party(1).public_key());
 }
 
 async fn an_unknown_client_key_is_refused_in_words_and_the_next_is_served(over: Transport) {
@@ -226,7 +226,7 @@ async fn an_unknown_client_key_is_refused_in_words_and_the_next_is_served(over: 
     assert!(matches!(error, CarrierError::NotAccepted), "{error:?}");
     assert!(error.to_string().contains("not on its roster"));
     let (_dialled, accepted) = link(over, &mut listener, addr, 2, &frame(1, b"")).await;
-    assert_eq!(accepted.peer(), party(2).public_key());
+    assert_eq!(accepted.handle().peer(), party(2).public_key());
 }
 
 async fn a_key_that_leaves_the_roster_is_refused_next_time(over: Transport) {
@@ -251,7 +251,7 @@ async fn a_public_key_alone_proves_nothing(over: Transport) {
     };
     assert!(outcome.await.is_err(), "a client without the secret key got in");
     let (_dialled, accepted) = link(over, &mut listener, addr, 2, &frame(1, b"")).await;
-    assert_eq!(accepted.peer(), party(2).public_key(), "the impostor's link must not come first");
+    assert_eq!(accepted.handle().peer(), party(2).public_key(), "the impostor's link must not come first");
 
     let false_server = Credentials::impostor(&[9; 32], party(0).public_key());
     let listener =
@@ -364,7 +364,7 @@ async fn the_last_frame_arrives_before_the_link_is_dropped(over: Transport) {
 async fn a_closing_reason_reaches_the_peer_as_one_harmless_line(over: Transport) {
     let (_listener, dialled, accepted) = linked(over, &frame(1, b"")).await;
     let words = format!("round over\n\x1b[31m{}", "!".repeat(900));
-    accepted.close(Box::leak(words.into_boxed_str())).await;
+    accepted.handle().close(Box::leak(words.into_boxed_str())).await;
     let (_sender, mut receiver) = dialled.split();
     let reason = receiver.recv().await.expect_err("the end");
     assert!(reason.to_string().len() < REASON_LIMIT + 70);
@@ -389,9 +389,13 @@ async fn a_port_in_use_is_reported(over: Transport) {
 async fn a_frame_that_lies_about_its_length_is_not_sent(over: Transport) {
     let (_listener, dialled, _accepted) = linked(over, &frame(1, b"")).await;
     let (mut sender, _receiver) = dialled.split();
-    let error = sender.send_bytes(&frame(1, b"hello")[..9]).await.expect_err("no frame");
-    assert!(matches!(&error, CarrierError::Frame(_)) && error.to_string().contains("refused to send"), "{error:?}");
-    sender.send_bytes(&frame(1, b"hello")).await.expect("the link stands");
+    let whole = frame(1, b"hello");
+    for bad in [whole[..9].to_vec(), [&whole[..], &[0]].concat(), vec![0; 7], Vec::new()] {
+        let error = sender.send_bytes(&bad).await.expect_err("no frame");
+        let says = format!("refused to send a frame of {} bytes", bad.len());
+        assert!(matches!(&error, CarrierError::Frame(_)) && error.to_string().contains(&says), "{error:?}");
+    }
+    sender.send_bytes(&whole).await.expect("the link stands");
 }
 
 async fn one_key_cannot_open_connections_without_end(over: Transport) {
@@ -408,5 +412,5 @@ async fn one_key_cannot_open_connections_without_end(over: Transport) {
     closed(silent.join_next().await.expect("one is turned away").expect("no panic"), "too many connections");
     // Other keys don't notice.
     let (_dialled, accepted) = link(over, &mut listener, addr, 2, &frame(1, b"")).await;
-    assert_eq!(accepted.peer(), party(2).public_key());
+    assert_eq!(accepted.handle().peer(), party(2).public_key());
 }

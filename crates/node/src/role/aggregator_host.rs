@@ -204,8 +204,9 @@ impl AggregatorHost {
         self.entrance.as_ref().map(Opened::address)
     }
 
-    fn now(&self) -> Millis {
-        Millis(self.started.elapsed().as_millis() as u64)
+    /// Tells the machine something that is so now.
+    fn input(&mut self, input: aggregator::Input<'_>) {
+        self.aggregator.handle(input, Millis(self.started.elapsed().as_millis() as u64));
     }
 
     /// Sites that may still be asked.
@@ -292,8 +293,7 @@ impl AggregatorHost {
 
     /// Goes on without these sites.
     pub(super) fn without(&mut self, sites: impl IntoIterator<Item = u16>) {
-        let now = self.now();
-        sites.into_iter().for_each(|site| self.aggregator.handle(aggregator::Input::Without(site), now));
+        sites.into_iter().for_each(|site| self.input(aggregator::Input::Without(site)));
     }
 
     /// Names of sites, for people.
@@ -303,15 +303,13 @@ impl AggregatorHost {
 
     /// Asks the cohort; the total comes as an event.
     pub fn ask(&mut self, query: Vec<u8>, words: usize) {
-        let now = self.now();
         self.open = Some(Open { next: Instant::now() + ANSWERS, arrived: 0 });
-        self.aggregator.handle(aggregator::Input::Ask { query, words }, now);
+        self.input(aggregator::Input::Ask { query, words });
     }
 
     /// No question follows: the last total is opened to the sites.
     pub fn close_rounds(&mut self) {
-        let now = self.now();
-        self.aggregator.handle(aggregator::Input::Close, now);
+        self.input(aggregator::Input::Close);
         // What is said next may rest on it, so it leaves first.
         while self.broken.is_none()
             && let Some(output) = self.aggregator.poll()
@@ -391,8 +389,7 @@ impl AggregatorHost {
                         return HostEvent::Deadline;
                     }
                     self.tell_of_answers();
-                    let now = self.now();
-                    self.aggregator.handle(aggregator::Input::Tick, now);
+                    self.input(aggregator::Input::Tick);
                 }
             }
         }
@@ -430,23 +427,21 @@ impl AggregatorHost {
     }
 
     fn hear(&mut self, frames: Vec<FromSite>) {
-        let now = self.now();
         let all: Vec<(u16, &[u8])> = frames.iter().map(|(from, bytes, _)| (*from, &bytes[..])).collect();
         if !all.is_empty() {
-            self.aggregator.handle(aggregator::Input::Messages(&all), now);
+            self.input(aggregator::Input::Messages(&all));
         }
         self.tell_of_answers();
     }
 
     fn link_event(&mut self, event: LinkEvent) -> Option<HostEvent> {
-        let now = self.now();
         if let LinkEvent::Frame { party, id, bytes, room: _room } = event {
             let heard = self.is_heard(party, id, &bytes);
             let kind = message::kind_of(&bytes).filter(|_| heard)?;
             return Some(HostEvent::Control { from: party, kind, bytes });
         }
         if let Some(input) = self.notes(event) {
-            self.aggregator.handle(input, now);
+            self.input(input);
         }
         None
     }

@@ -104,22 +104,11 @@ pub(super) fn returning(timing: Timing) -> Timing {
     Timing { join: if limited { timing.join } else { timing.phase.max(RETURN) }, ..timing }
 }
 
-/// What an aggregator does about a site that is lost in the midst of a run.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum OnLoss {
-    /// Waits so long for it to come back, and only then goes on, or ends the run, without it.
-    Wait(Duration),
-    /// Goes on, or ends the run, when the ordinary time for an answer is over.
-    Stop,
-}
-
-impl OnLoss {
-    /// How long the state machine waits.
-    pub(super) fn applied(self, timing: Timing) -> Timing {
-        let OnLoss::Wait(least) = self else { return timing };
-        let least = u64::try_from(least.as_millis()).unwrap_or(u64::MAX);
-        Timing { phase: timing.phase.max(least), grace: timing.grace.max(least), ..timing }
-    }
+/// How long the state machine waits, if a site that is lost in the midst of a run is waited for so long at `least`. Only then the run goes on, or
+/// ends, without it.
+pub(super) fn waiting(timing: Timing, least: Duration) -> Timing {
+    let least = u64::try_from(least.as_millis()).unwrap_or(u64::MAX);
+    Timing { phase: timing.phase.max(least), grace: timing.grace.max(least), ..timing }
 }
 
 /// From the first connection to a total.
@@ -137,8 +126,8 @@ pub struct IntermediaryConfig {
     pub coordinator: Address,
     /// How long to wait.
     pub timing: Timing,
-    /// What to do about a site that is lost.
-    pub on_loss: OnLoss,
+    /// How long a site is waited for at least that is lost in the midst of a run.
+    pub loss_wait: Duration,
     /// Folder of the journal from which a restart goes on; without one, a restart counts again.
     pub state: Option<PathBuf>,
 }

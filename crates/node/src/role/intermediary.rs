@@ -11,7 +11,7 @@ use std::{
 };
 
 use veilsum_proto::{
-    aggregator,
+    aggregator, codec,
     message::{self, Kind},
     roster::PartyId,
     suite::Hash,
@@ -20,7 +20,7 @@ use veilsum_proto::{
 pub use super::config::IntermediaryConfig;
 use super::{
     aggregator_host::{AggregatorHost, HostEvent},
-    config::returning,
+    config::{returning, waiting},
     dial::{self, Line},
     notice::Notice,
     progress::Progress,
@@ -80,7 +80,7 @@ impl<E: Into<Failure>> From<E> for End {
 /// A [`Failure`] with its exit code; the sites and the coordinator are told before it returns.
 pub async fn run(config: IntermediaryConfig) -> Result<Counted, Failure> {
     // The sites that it asks have keys with the coordinator.
-    let timing = returning(config.on_loss.applied(config.timing));
+    let timing = returning(waiting(config.timing, config.loss_wait));
     let (party, entrance, state) = (config.party.clone(), config.entrance.clone(), config.state.as_deref());
     let mut hub = AggregatorHost::open(party, PartyId::Intermediary, timing, entrance, state).await?;
     // Nobody's rows are counted for a coordinator that is not there. Sites may come before it, and wait.
@@ -109,30 +109,22 @@ pub async fn run(config: IntermediaryConfig) -> Result<Counted, Failure> {
         (None, End::Failed(failure)) if failure.code == Code::Storage => End::Interrupted(failure),
         (None, end) => end,
     });
-    let result = match counted {
-        Ok(counted) => Ok(counted),
-        // It hangs up and tells nobody that the run is over: another process goes on.
-        Err(End::Interrupted(failure)) => {
-            link.line.finish().await;
-            hub.close(|_| None).await;
-            return Err(failure);
-        }
-        Err(End::Another(_)) => Err(Failure::defect("a run was left")),
-        Err(End::Failed(failure)) => Err(failure),
-    };
-    let last = match &result {
-        Ok(_) => (Kind::Finished, veilsum_proto::codec::encode(&Finished::default())),
-        Err(failure) => {
+    // And the last word to the sites. Where another process goes on, this one hangs up and tells nobody that the run is over.
+    let (result, last) = match counted {
+        Ok(counted) => (Ok(counted), Some((Kind::Finished, codec::encode(&Finished::default())))),
+        Err(End::Failed(failure)) => {
             let aborted = Aborted { code: failure.code as u8, why: clean(&failure.message) };
             link.line.tell(Kind::Aborted, &aborted).await;
-            (Kind::Aborted, veilsum_proto::codec::encode(&aborted))
+            (Err(failure), Some((Kind::Aborted, codec::encode(&aborted))))
         }
+        Err(End::Interrupted(failure)) => (Err(failure), None),
+        Err(End::Another(_)) => (Err(Failure::defect("a run was left")), None),
     };
     link.line.finish().await;
-    if result.as_ref().err().is_none_or(|failure| Code::ends_a_run(failure.code as u8)) {
+    if last.is_some() && result.as_ref().err().is_none_or(|failure| Code::ends_a_run(failure.code as u8)) {
         hub.forget();
     }
-    let traffic = hub.close(|_| Some(last.clone())).await;
+    let traffic = hub.close(|_| last.clone()).await;
     Ok(Counted { traffic, ..result? })
 }
 
@@ -166,14 +158,15 @@ async fn of_run(hub: &mut AggregatorHost, link: &mut Coordinator<'_>, asked: &[u
         hub.without(others.filter(|site| asked.binary_search(site).is_err()));
     }
     let why = "nothing else is asked before the rows are known to reach the plan's floor";
-    config.party.tell(Progress::Asked { number: 1, of: questions(config), what: Question::CountRows.name(), why });
+    let (of, what) = (status::questions(&config.party, PartyId::Intermediary), Question::CountRows.name());
+    config.party.tell(Progress::Asked { number: 1, of, what, why });
     hub.ask(Question::CountRows.to_bytes(), layout.words());
     let by = |_: &mut AggregatorHost, from, kind, bytes| {
         put_by(&mut early, from, kind, bytes);
         Ok(())
     };
     let (values, cohort) = total(hub, link, Kind::Count, by).await?;
-    told_round(config, (1, Question::CountRows.name()), cohort.len());
+    config.party.tell(Progress::Round { number: 1, of, what, sites: cohort.len() });
     let total = layout.decode(&values, cohort.len(), None)?.values.first().copied().unwrap_or(0.0);
     let total = total.max(0.0).round() as u64;
     enough(config, total, cohort.len())?;
@@ -189,7 +182,7 @@ async fn of_run(hub: &mut AggregatorHost, link: &mut Coordinator<'_>, asked: &[u
         let open = hub.journal.counting.judged.clone().filter(|_| verdicts.is_none());
         if let Some(request) = open {
             let reply = judge(hub, link, &request, (&cohort, total), &early).await?;
-            told_round(config, (2, "Judge"), reply.cohort.len());
+            config.party.tell(Progress::Round { number: 2, of, what: "Judge", sites: reply.cohort.len() });
             link.line.tell(Kind::JudgeReply, &reply).await;
             verdicts = Some(reply);
         }
@@ -439,13 +432,4 @@ async fn told_to_count(hub: &mut AggregatorHost, link: &mut Coordinator<'_>) -> 
             }
         }
     }
-}
-
-/// Its questions: the count, and the validation where it judges.
-fn told_round(config: &IntermediaryConfig, (number, what): (u32, &'static str), sites: usize) {
-    config.party.tell(Progress::Round { number, of: questions(config), what, sites });
-}
-
-fn questions(config: &IntermediaryConfig) -> u32 {
-    status::questions(&config.party, PartyId::Intermediary)
 }

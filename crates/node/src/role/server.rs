@@ -16,14 +16,14 @@ use veilsum_proto::{
     roster::{PartyId, Roster},
 };
 
+pub use super::progress::Progress;
 use super::{
     aggregator_host::{AggregatorHost, HostEvent},
-    config::{Party, patience, returning},
+    config::{Party, patience, returning, waiting},
     notice::Notice,
     reception::Entrance,
     stop,
 };
-pub use super::{config::OnLoss, progress::Progress};
 use crate::result::Outcome;
 pub use crate::result::RunResult;
 use crate::{
@@ -48,8 +48,8 @@ pub struct ServerConfig {
     pub without: Vec<u16>,
     /// How long to wait.
     pub timing: Timing,
-    /// What to do about a site that is lost.
-    pub on_loss: OnLoss,
+    /// How long a site is waited for at least that is lost in the midst of a run.
+    pub loss_wait: Duration,
     /// Folder of the journal from which a restart takes the run up; without one, a crash ends the run.
     pub state: Option<PathBuf>,
 }
@@ -57,17 +57,17 @@ pub struct ServerConfig {
 impl ServerConfig {
     /// How long keys may take at most, from the first connection on.
     pub(super) fn patience(&self) -> Duration {
-        patience(self.on_loss.applied(self.timing))
+        patience(waiting(self.timing, self.loss_wait))
     }
 
     /// How long whatever the intermediary does may take at most, once keys are exchanged.
     pub(super) fn patience_in_run(&self) -> Duration {
-        patience(returning(self.on_loss.applied(self.timing)))
+        patience(returning(waiting(self.timing, self.loss_wait)))
     }
 
     /// How long the intermediary may stay away in the midst of a run.
     pub(super) fn back_within(&self) -> Duration {
-        Duration::from_millis(returning(self.on_loss.applied(self.timing)).join)
+        Duration::from_millis(returning(waiting(self.timing, self.loss_wait)).join)
     }
 }
 
@@ -81,7 +81,8 @@ pub async fn run(config: ServerConfig) -> Result<RunResult, Failure> {
 
 /// The same, with the result in the folder `out` before anybody is told that the run is over.
 async fn run_to(config: ServerConfig, out: Option<&Path>) -> Result<RunResult, Failure> {
-    let (party, timing, state) = (config.party.clone(), config.on_loss.applied(config.timing), config.state.as_deref());
+    let (party, timing, state) =
+        (config.party.clone(), waiting(config.timing, config.loss_wait), config.state.as_deref());
     let mut hub = AggregatorHost::open(party, PartyId::Coordinator, timing, config.entrance.clone(), state).await?;
     if !hub.begun && hub.known == 0 {
         forget_the_end(config.state.as_deref())?;

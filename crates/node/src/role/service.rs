@@ -25,7 +25,7 @@ use super::{
     lobby::Lobby,
     progress::{Teller, Watcher},
     reception::{Entrance, Reception},
-    server::{self, OnLoss, ServerConfig},
+    server::{self, ServerConfig},
     status::Window,
     stop::{self, FIRST_PAUSE, LONGEST_PAUSE},
 };
@@ -42,8 +42,8 @@ use crate::{
 
 /// How often the folder is looked at.
 const LOOK: Duration = Duration::from_millis(300);
-/// Looks after which the files are read although nothing shows that they have changed.
-const READ_ANYWAY: u32 = 100;
+/// The time after which the files are read although nothing shows that they have changed.
+const READ_ANYWAY: Duration = Duration::from_secs(30);
 /// Time for a run to end in good order where this process is told to stop.
 const IN_GOOD_ORDER: Duration = Duration::from_secs(14);
 
@@ -61,8 +61,8 @@ pub struct ServiceConfig {
     pub listen: SocketAddr,
     /// How long a run waits.
     pub timing: Timing,
-    /// What a run does about a site that is lost.
-    pub on_loss: OnLoss,
+    /// How long a run waits at least for a site that is lost.
+    pub loss_wait: Duration,
     /// Told what happens between runs.
     pub news: Teller,
     /// Told how a run goes.
@@ -110,7 +110,6 @@ pub async fn run(mut config: ServiceConfig) -> Result<(), Failure> {
         pause: FIRST_PAUSE,
         unusable: None,
         seen: None,
-        looks: 0,
     };
     let mut look = tokio::time::interval(LOOK);
     let mut told = std::pin::pin!(stop::told());
@@ -169,9 +168,8 @@ struct Service {
     /// How long it is waited the next time.
     pause: Duration,
     unusable: Option<String>,
-    /// Length and age of the files at the last reading, and whether the parties of a run could greet then.
-    seen: Option<([Stamp; 3], bool)>,
-    looks: u32,
+    /// Length and age of the files at the last reading, whether the parties of a run could greet then, and when that was.
+    seen: Option<([Stamp; 3], bool, Instant)>,
 }
 
 /// What shows that a file is another: it is always replaced as a whole.
@@ -200,9 +198,8 @@ impl Service {
             let metadata = fs::metadata(self.config.folder.join(file)).ok()?;
             Some((metadata.len(), format!("{:?}", metadata.modified())))
         });
-        let seen = (seen, self.running.is_some() && self.reception.leads());
-        self.looks += 1;
-        if self.seen.as_ref() == Some(&seen) && !self.looks.is_multiple_of(READ_ANYWAY) {
+        let leads = self.running.is_some() && self.reception.leads();
+        if self.seen.as_ref().is_some_and(|(of, led, at)| (of, *led) == (&seen, leads) && at.elapsed() < READ_ANYWAY) {
             return Ok(());
         }
         let mut state = State::read(&self.config.folder)?;
@@ -211,14 +208,14 @@ impl Service {
             self.unusable.iter().for_each(|why| (self.config.news)(format!("not handed out: {why}")));
         }
         match (&self.running, state.run()) {
-            (Some(_), _) => state.running = seen.1,
+            (Some(_), _) => state.running = leads,
             (None, Some(run)) => {
                 let run = run.clone();
                 self.begin(run, &state)?;
             }
             (None, None) => self.reception.nothing_goes_on(),
         }
-        self.seen = Some(seen);
+        self.seen = Some((seen, leads, Instant::now()));
         self.lobby.take(state);
         if self.running.is_none() {
             self.pause = FIRST_PAUSE;
@@ -254,7 +251,7 @@ impl Service {
             party,
             entrance: Entrance::Shared(self.reception.clone()),
             timing: self.config.timing,
-            on_loss: self.config.on_loss,
+            loss_wait: self.config.loss_wait,
             state: Some(self.config.state.clone()),
         };
         let task = tokio::spawn(async move { server::run_and_write(config, &out).await.map(|(result, _)| result) });

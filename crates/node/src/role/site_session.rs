@@ -173,14 +173,24 @@ impl SiteSession {
         let mut line = None;
         let over = tokio::select! {
             over = self.until_over(&mut line) => over,
-            why = stopped(&mut stop) => {
-                // Where it is away the journal stays as it is, to come back with; the other side sees at once that this site is gone.
-                if let Some(line) = &mut line {
-                    line.finish().await;
-                }
-                if why == Stop::Over { Ok(true) } else { Err(stop::failure(Code::Interrupted, "start again")) }
-            }
+            why = stopped(&mut stop) => match why {
+                Stop::Over => Ok(true),
+                // The journal stays as it is, to come back with.
+                _ => Err(stop::failure(Code::Interrupted, "start again")),
+            },
         };
+        if let Some(line) = &mut line {
+            // The other side sees at once that this site is gone.
+            line.finish().await;
+            // [JRN-4]: nobody takes up this run with this site: the aggregator ended it, broke a rule, or was refused. An interrupted
+            // one, and one whose aggregator is out of reach, may be taken up, and then needs the journal.
+            if let Err(failure) = &over
+                && failure.code != Code::Interrupted
+                && self.over_for_good.unwrap_or([Code::Policy, Code::Peer].contains(&failure.code))
+            {
+                self.wipe()?;
+            }
+        }
         if over? { self.over().await } else { Ok(self.report) }
     }
 
@@ -205,31 +215,15 @@ impl SiteSession {
                 }
                 line => there.insert(line?),
             };
-            match self.converse(line).await {
-                Ok(None) => {
-                    line.finish().await;
-                    return Ok(true);
-                }
-                Ok(Some(lost)) => {
-                    let (to, why) = (self.name(), lost.to_string());
-                    self.config.party.tell(Progress::Dialling { to, why });
-                    *there = None;
-                    tokio::time::sleep(PAUSE).await;
-                    // Once this site has answered, a coordinator that stays away is gone. For the intermediary, which may have to
-                    // judge, the run waits as long as it lasts.
-                    if self.aggregator == PartyId::Coordinator && (self.released || self.report.answered > 0) {
-                        patience = self.config.patience.min(AGAIN);
-                    }
-                }
-                Err(failure) => {
-                    line.finish().await;
-                    // [JRN-4]: nobody takes up this run with this site: the aggregator ended it, broke a rule, or was refused. An interrupted
-                    // one, and one whose aggregator is out of reach, may be taken up, and then needs the journal.
-                    if self.over_for_good.unwrap_or([Code::Policy, Code::Peer].contains(&failure.code)) {
-                        self.wipe()?;
-                    }
-                    return Err(failure);
-                }
+            let Some(lost) = self.converse(line).await? else { return Ok(true) };
+            let (to, why) = (self.name(), lost.to_string());
+            self.config.party.tell(Progress::Dialling { to, why });
+            *there = None;
+            tokio::time::sleep(PAUSE).await;
+            // Once this site has answered, a coordinator that stays away is gone. For the intermediary, which may have to
+            // judge, the run waits as long as it lasts.
+            if self.aggregator == PartyId::Coordinator && (self.released || self.report.answered > 0) {
+                patience = self.config.patience.min(AGAIN);
             }
         }
     }

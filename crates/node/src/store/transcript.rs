@@ -24,9 +24,6 @@ pub struct Said {
     pub frame: Vec<u8>,
 }
 
-/// Largest entry: an opening, or a question, which is smaller.
-const MAX_ENTRY: usize = MAX_OPENING + 4096;
-
 /// An entry of a transcript.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 pub enum Told {
@@ -42,7 +39,8 @@ impl Entry for Told {
     const ENDING: &str = "transcript";
     const DAMAGED: &str =
         "put the file back as it was; without it this site takes no further part under this plan: agree on a new one";
-    const MAX_ENTRY: usize = MAX_ENTRY;
+    // An opening, or a question, which is smaller.
+    const MAX_ENTRY: usize = MAX_OPENING + 4096;
     const MAX_FILE: u64 = 16 << 30;
     // The site's secrets say which question was answered last, and it must be among what is left.
     const MAY_LOSE_ITS_END: bool = true;
@@ -67,9 +65,9 @@ pub fn openings_from_bytes(mut bytes: &[u8]) -> Option<Vec<Said>> {
     let mut said = Vec::new();
     while !bytes.is_empty() {
         let (length, rest) = bytes.split_first_chunk()?;
-        let length = usize::try_from(u64::from_le_bytes(*length)).ok().filter(|length| *length <= MAX_ENTRY)?;
+        let length = usize::try_from(u64::from_le_bytes(*length)).ok().filter(|length| *length <= Told::MAX_ENTRY)?;
         let (entry, rest) = rest.split_at_checked(length)?;
-        said.push(codec::decode("transcript", entry, MAX_ENTRY).ok()?);
+        said.push(codec::decode("transcript", entry, Told::MAX_ENTRY).ok()?);
         bytes = rest;
     }
     Some(said)
