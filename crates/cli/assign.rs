@@ -192,50 +192,7 @@ impl AssignArgs {
             counted(all.all_outside().count(), "row")
         );
     }
-}
 
-impl Verb for AssignArgs {
-    /// Computes memberships and hard labels.
-    ///
-    /// # Errors
-    /// A [`Failure`] that names model, file, line or column.
-    fn run(&self, json: bool) -> Result<(), Failure> {
-        self.keeps_what_it_reads()?;
-        let model = documents::read_model(&self.model)?.0;
-        if model.method == "describe" {
-            let what = format!("{}: it is the mean of all rows, and has no clusters", self.model.display());
-            return Err(Failure::input(what, "name the model of a run that found clusters"));
-        }
-        // With --json the output says so.
-        if let (Some(caution), false) = (model.caution(), json) {
-            crate::tell!("warning: {caution}");
-        }
-        let (spec, top) = (self.spec(&model)?, self.shown(model.k as usize)?);
-        let all = self.assigned(&model, &spec)?;
-        if self.out.as_os_str() == "-" {
-            if json {
-                return verb::written(self.print_document(&model, &all, top));
-            }
-            AssignArgs::warn(&all);
-            return verb::written(self.write_csv(&all, top, Out).map(drop));
-        }
-        self.write_csv(&all, top, Growing::create(&self.out)?).map_err(unwritten)?.finish()?;
-        if !json {
-            AssignArgs::warn(&all);
-        }
-        let shown = self.out.display().to_string();
-        let listed: Vec<usize> = all.all_outside().take(LISTED).collect();
-        let clusters = clusters(&model);
-        let value = json!({ "written": shown, "k": model.k, "clusters": clusters, "row_count": all.outside.len(), "first_outside_box": listed,
-            "rows_outside_box": all.all_outside().count(), "left_out": all.tally.left_out, "caution": model.caution() });
-        let numbered = clusters.iter().enumerate().map(|(i, words)| format!("\n  cluster {i}: {words}"));
-        let said =
-            format!("memberships in {}: {shown}{}", counted(all.clusters, "cluster"), numbered.collect::<String>());
-        verb::print(json, &value, &said)
-    }
-}
-
-impl AssignArgs {
     /// A line a row, and where it was written to. Clusters are numbered from 0 as in model and result.
     fn write_csv<W: Write>(&self, all: &Assigned, top: usize, out: W) -> io::Result<W> {
         let mut writer = csv::Writer::from_writer(out);
@@ -297,5 +254,46 @@ impl AssignArgs {
             line["id"] = json!(ids[row]);
         }
         line
+    }
+}
+
+impl Verb for AssignArgs {
+    /// Computes memberships and hard labels.
+    ///
+    /// # Errors
+    /// A [`Failure`] that names model, file, line or column.
+    fn run(&self, json: bool) -> Result<(), Failure> {
+        self.keeps_what_it_reads()?;
+        let model = documents::read_model(&self.model)?.0;
+        if model.method == "describe" {
+            let what = format!("{}: it is the mean of all rows, and has no clusters", self.model.display());
+            return Err(Failure::input(what, "name the model of a run that found clusters"));
+        }
+        // With --json the output says so.
+        if let (Some(caution), false) = (model.caution(), json) {
+            crate::tell!("warning: {caution}");
+        }
+        let (spec, top) = (self.spec(&model)?, self.shown(model.k as usize)?);
+        let all = self.assigned(&model, &spec)?;
+        if self.out.as_os_str() == "-" {
+            if json {
+                return verb::written(self.print_document(&model, &all, top));
+            }
+            AssignArgs::warn(&all);
+            return verb::written(self.write_csv(&all, top, Out).map(drop));
+        }
+        self.write_csv(&all, top, Growing::create(&self.out)?).map_err(unwritten)?.finish()?;
+        if !json {
+            AssignArgs::warn(&all);
+        }
+        let shown = self.out.display().to_string();
+        let listed: Vec<usize> = all.all_outside().take(LISTED).collect();
+        let clusters = clusters(&model);
+        let value = json!({ "written": shown, "k": model.k, "clusters": clusters, "row_count": all.outside.len(), "first_outside_box": listed,
+            "rows_outside_box": all.all_outside().count(), "left_out": all.tally.left_out, "caution": model.caution() });
+        let numbered = clusters.iter().enumerate().map(|(i, words)| format!("\n  cluster {i}: {words}"));
+        let said =
+            format!("memberships in {}: {shown}{}", counted(all.clusters, "cluster"), numbered.collect::<String>());
+        verb::print(json, &value, &said)
     }
 }

@@ -273,11 +273,6 @@ fn report(failure: &Failure, json: bool) -> u8 {
 mod tests {
     use super::*;
 
-    #[test]
-    fn the_command_line_is_consistent() {
-        Cli::command().debug_assert();
-    }
-
     /// A plan's settings are no options of their own: who types one as an option is told how.
     #[test]
     fn a_setting_typed_as_an_option_is_told_how() {

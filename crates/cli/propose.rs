@@ -130,7 +130,10 @@ pub(crate) fn propose(args: &ProposeArgs, json: bool) -> Result<(), Failure> {
     };
     let mut shown = told(&lines);
     shown += &format!("{}\n", which_sites(&federation));
-    let answer = |(party, answer): &Line| json!({ "party": party, "answer": answer, "says": answer.as_ref().map(ToString::to_string) });
+    let answer = |(party, answer): &Line| {
+        let says = answer.as_ref().map(ToString::to_string);
+        json!({ "party": party, "answer": answer, "says": says })
+    };
     let answers: Vec<_> = lines.iter().map(answer).collect();
     let mut value = json!({ "plan": federation.terms.hash().to_string(), "answers": answers });
     let is_yes = |line: &Line| line.1.as_ref().is_some_and(PlanAnswer::is_yes);

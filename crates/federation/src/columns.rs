@@ -128,11 +128,6 @@ pub fn dimensions(columns: &[Column], categorical: &[Categorical]) -> usize {
     columns.len() + categorical.iter().map(|c| c.categories.len().saturating_sub(1)).sum::<usize>()
 }
 
-/// How many neighbouring coordinates tell one column of the header: 1 for a number.
-pub fn widths(columns: &[Column], categorical: &[Categorical]) -> Vec<usize> {
-    columns.iter().map(|_| 1).chain(categorical.iter().map(|c| c.categories.len())).collect()
-}
-
 /// The public box ([QRY-1]).
 ///
 /// # Errors

@@ -130,9 +130,7 @@ impl Description {
             numbers: work.columns.iter().enumerate().map(number).collect(),
         })
     }
-}
 
-impl Description {
     /// The standard error of every number, in its place, from repetitions of the noise. Edges of bins stay.
     pub(crate) fn errors(&self, repeats: &[Description]) -> Description {
         let within = |of: &dyn Fn(&Description) -> f64| {

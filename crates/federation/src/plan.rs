@@ -106,17 +106,12 @@ impl PlanSpec {
         usual_fuzzifier(columns::dimensions(&self.columns, &self.categorical), rows)
     }
 
-    /// How many neighbouring coordinates tell one column of the header.
-    pub fn widths(&self) -> Vec<usize> {
-        columns::widths(&self.columns, &self.categorical)
-    }
-
     /// Checks every parameter, and that a first question can be asked and laid out.
     ///
     /// # Errors
     /// [`Failure`] naming the parameter.
     pub fn check(&self) -> Result<(), Failure> {
-        let count: usize = self.widths().iter().sum();
+        let count = self.names().len();
         if !(1..=MAX_COLUMNS).contains(&count) {
             return Err(invalid(format!("it has {count} columns; 1 to {MAX_COLUMNS} are possible")));
         }

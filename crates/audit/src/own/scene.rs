@@ -178,7 +178,9 @@ impl Scene {
             let known = if is_category { 0.5 } else { self.known(at, ends, step) };
             Column { name: name.to_owned(), places, is_category, ends, step, known }
         };
-        self.work.headers().zip(self.work.widths()).enumerate().map(of).collect()
+        let categories = self.work.categorical.iter().map(|column| column.categories.len());
+        let widths = std::iter::repeat_n(1, numbers).chain(categories);
+        self.work.headers().zip(widths).enumerate().map(of).collect()
     }
 
     /// So many of them at most, others in each draw.
