@@ -5,8 +5,6 @@
 //! both. So U1 - U2 counts the records at x, in a whole federation. What stops it is that a site asks its own copy of the method what
 //! comes next. Here that copy decides; `tests/hostile_plans.rs` has it decide at real sites on QUIC.
 
-use std::sync::Arc;
-
 use anyhow::{Context as _, Result, ensure};
 use veilsum_cluster::{Batch, Centres, Query, pooled, random::Stream};
 use veilsum_node::{
@@ -93,8 +91,8 @@ pub fn run_against(seed: u64, quick: bool, real: bool) -> Result<Found> {
 
     // The copy has seen the first total, by which everybody knows where the next centres are.
     let kit = Kit::new(sites, |terms| terms.max_rows = 64);
-    let (roster, terms) = (kit.roster.clone(), kit.terms.clone());
-    let federation = Federation { roster, terms, work: Arc::new(scene.work.clone()) };
+    let work = scene.work.clone().into();
+    let federation = Federation { roster: kit.roster.clone(), terms: kit.terms.clone(), work };
     let form = federation.form()?;
     let mut copy = Replay::new(federation)?;
     let first = copy.asks().context("a method without questions")?.clone();

@@ -169,7 +169,8 @@ impl Scene {
     pub(super) fn columns(&self) -> Vec<Column> {
         let numbers = self.work.columns.len();
         let mut place = 0;
-        let of = |(at, (name, width)): (usize, (&str, usize))| {
+        let of = |(at, name): (usize, &str)| {
+            let width = at.checked_sub(numbers).map_or(1, |at| self.work.categorical[at].categories.len());
             place += width;
             let is_category = at >= numbers;
             let ends = self.work.columns.get(at).map_or([0.0, 1.0], |column| [column.lower, column.upper]);
@@ -178,9 +179,7 @@ impl Scene {
             let known = if is_category { 0.5 } else { self.known(at, ends, step) };
             Column { name: name.to_owned(), places, is_category, ends, step, known }
         };
-        let categories = self.work.categorical.iter().map(|column| column.categories.len());
-        let widths = std::iter::repeat_n(1, numbers).chain(categories);
-        self.work.headers().zip(widths).enumerate().map(of).collect()
+        self.work.headers().enumerate().map(of).collect()
     }
 
     /// So many of them at most, others in each draw.
