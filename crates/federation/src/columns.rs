@@ -10,6 +10,8 @@
 use serde::{Deserialize, Serialize};
 use veilsum_cluster::{Domain, Error, Scaling};
 
+use crate::plan::PlanSpec;
+
 /// Categories that a column may have at most: each is a coordinate of every centre.
 pub const MAX_CATEGORIES: usize = 64;
 /// Weights up to this; a column of numbers has squared distances of at most 1 in box units.
@@ -154,13 +156,8 @@ pub struct Shares {
 
 impl Shares {
     /// Of centres in original units, and their errors where there is noise, both K x d.
-    pub fn of(
-        columns: &[Column],
-        categorical: &[Categorical],
-        centres: &[Vec<f64>],
-        errors: Option<&[Vec<f64>]>,
-    ) -> Vec<Shares> {
-        let mut from = columns.len();
+    pub fn of(work: &PlanSpec, centres: &[Vec<f64>], errors: Option<&[Vec<f64>]>) -> Vec<Shares> {
+        let mut from = work.columns.len();
         let mut one = |of: &Categorical| {
             let place = from..from + of.categories.len();
             from = place.end;
@@ -176,7 +173,7 @@ impl Shares {
             let mode = shares.iter().enumerate().map(mode).collect();
             Shares { column: of.column.clone(), categories: of.categories.clone(), shares, mode }
         };
-        categorical.iter().map(&mut one).collect()
+        work.categorical.iter().map(&mut one).collect()
     }
 }
 
@@ -243,13 +240,13 @@ mod tests {
 
     #[test]
     fn shares_add_up_and_the_largest_is_the_mode() {
-        let column = [Column { name: "age".into(), lower: 0.0, upper: 100.0 }];
-        let of = [smoker(&["a", "b", "c"], 0.5)];
+        let columns = vec![Column { name: "age".into(), lower: 0.0, upper: 100.0 }];
+        let work = PlanSpec { columns, categorical: vec![smoker(&["a", "b", "c"], 0.5)], ..crate::tests::work(2) };
         let centres = [vec![40.0, 0.25, 0.5, 0.25], vec![50.0, 0.4, 0.4, 0.2]];
-        let found = Shares::of(&column, &of, &centres, None);
+        let found = Shares::of(&work, &centres, None);
         assert_eq!(found[0].shares[0], [0.25, 0.5, 0.25]);
         assert_eq!(found[0].mode, [Some("b".to_owned()), Some("a".to_owned())]);
         let errors = [vec![1.0, 0.2, 0.2, 0.2], vec![1.0, 0.01, 0.01, 0.01]];
-        assert_eq!(Shares::of(&column, &of, &centres, Some(&errors))[0].mode, [None, None]);
+        assert_eq!(Shares::of(&work, &centres, Some(&errors))[0].mode, [None, None]);
     }
 }

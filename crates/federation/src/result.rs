@@ -259,7 +259,7 @@ impl RunResult {
         told.extend(privacy.as_ref().and_then(Privacy::warning));
         let columns = work.names();
         let deviations = errors.as_ref().map(|errors| errors.clusters.centres.as_slice());
-        let categories = Shares::of(&work.columns, &work.categorical, &centres, deviations);
+        let categories = Shares::of(work, &centres, deviations);
         let profile =
             outcome.profile.clone().map(|found| ColumnProfile::all(work, &columns, found)).unwrap_or_default();
         let excess = form.noise.map_or(1.0, |_| veilsum_cluster::privacy::excess(judged.len()));
