@@ -171,14 +171,14 @@ fn a_plan_is_answered_before_anything_is_asked() {
     let said =
         ["hospital-b           refuses: methods, columns", "hospital-a           would answer", "can be computed"];
     all.hub(&["plan", "propose", "--start"]).expect(7).says(&said).says(&["not be answered by hospital-b", "!400"]);
-    says(&all.running("hospital-b").heard(), &["is not on this site's list (methods)"]);
+    all.running("hospital-b").until("the reason", LIMIT, |log| log.contains("is not on this site's list (methods)"));
     // Rows that do not fit: the coordinator is told that, and not what they are.
     all.members[1].house.folder.write("site.toml", "max_rounds = 1000\n");
     all.members[2].house.folder.write("rows.csv", "x,z\n0.5,77.5\n");
     all.until("hospital-c: is not ready");
     let told = all.hub(&["plan", "propose"]).expect(7).says(&["hospital-b           would answer"]);
     assert!(!told.text().contains("77.5") && !all.serves().heard().contains("77.5"), "{told:?}");
-    says(&all.running("hospital-c").heard(), &["rows.csv"]);
+    all.running("hospital-c").until("the reason", LIMIT, |log| log.contains("rows.csv"));
     all.members[2].house.folder.write("rows.csv", &many_rows(2, 400));
     // Not there.
     all.dies("counter");
@@ -187,7 +187,7 @@ fn a_plan_is_answered_before_anything_is_asked() {
     // A site that looks at the plan meanwhile says so, on both screens, and tries again by itself.
     all.members[0].house.folder.write("site.toml", "max_rounds = 999\n");
     all.until("hospital-a: cannot reach the intermediary");
-    says(&all.running("hospital-a").heard(), &["counter cannot be reached from here: "]);
+    all.running("hospital-a").until("the reason", LIMIT, |log| log.contains("counter cannot be reached from here: "));
     // Too few are left for a total of this plan, and nobody of that name is there.
     all.hub(&["plan", "propose", "--start", "--without", "hospital-a"]).expect(3).says(&["2 sites would be left"]);
     all.hub(&["plan", "propose", "--without", "hospital-x"]).expect(2);

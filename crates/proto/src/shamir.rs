@@ -226,7 +226,7 @@ pub(crate) fn recover_committed(
 /// Returns `None` where no polynomial of degree below `t` passes through enough of the shares.
 pub(crate) fn recover_robust(members: &[u16], shares: &[Scalar], t: usize) -> Option<(Scalar, Vec<u16>)> {
     let m = members.len();
-    let most = m.checked_sub(t)? / 2;
+    let most = m.checked_sub(t).filter(|_| t > 0)? / 2;
     for errors in 0..=most {
         // Unknowns: Q of degree < t + errors, E monic of degree `errors`: Q(x) = y E(x) at every share.
         let width = t + 2 * errors;

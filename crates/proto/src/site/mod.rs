@@ -441,7 +441,7 @@ impl Site {
         let Some(Open { index, deck, round, .. }) = self.open_round(&frame.context) else {
             return Err(self.stray(frame.kind));
         };
-        let named = token.named.clone();
+        let named = token.named().clone();
         let unmask = round.release(deck, token)?;
         let missing = round.cohort.iter().copied().filter(|s| named.alive.binary_search(s).is_err()).collect();
         let (slot, context, agreed) = ((index, round.slot), round.context, round.agreed_context());

@@ -58,10 +58,17 @@ struct Sent {
 
 /// Proof that a survivor set passed its check, so the shares of its members may leave ([UNM-1]).
 pub(crate) struct MayRelease {
-    pub(super) named: Named,
+    named: Named,
     /// The consistency checks that a certificate showed, whose signatures were verified; forgotten by a restart, which
     /// costs verifying them again.
     certified: BTreeMap<u16, Hash>,
+}
+
+impl MayRelease {
+    /// The set.
+    pub(super) fn named(&self) -> &Named {
+        &self.named
+    }
 }
 
 /// What a survivors message asks of this site.
