@@ -329,7 +329,7 @@ impl Lobby {
         (self.news)(format!("{party} stands by"));
         let (mut proposed, mut left_out) = (None, None);
         // At the end of a run everybody comes here, and for a moment the run is not over.
-        let mut settled = std::pin::pin!(tokio::time::sleep(SETTLED));
+        let mut settled = Some(tokio::time::Instant::now() + SETTLED);
         let ended = async {
             loop {
                 let state = states.borrow_and_update().clone();
@@ -357,8 +357,10 @@ impl Lobby {
                 {
                     visitor.send(&Without { number: run.number }, SEND_LIMIT).await?;
                 }
+                let due = settled.unwrap_or_else(tokio::time::Instant::now);
                 tokio::select! {
-                    () = &mut settled, if !settled.is_elapsed() => {
+                    () = tokio::time::sleep_until(due), if settled.is_some() => {
+                        settled = None;
                         if let Some(run) = state.run().filter(|run| done.contains(&run.id) && !run.without.contains(&party)) {
                             if broken == Some(Rule::Led11) {
                                 // If it cannot be kept, nobody but this screen says it.

@@ -234,7 +234,7 @@ impl<R: Entry> Journal<R> {
         let old = self.take(fresh)?;
         let journal = &*self;
         let wipe = || wipe(old, R::MAX_FILE).map_err(|e| journal.io(e));
-        side_by_side(vec![Box::new(wipe), Box::new(|| journal.sync_folder())])
+        side_by_side(vec![Box::new(|| journal.sync_folder()), Box::new(wipe)])
     }
 
     /// Puts what is to replace all entries in their place; the file that they are in is still to be overwritten.

@@ -79,21 +79,20 @@ pub(crate) type Write<'a> = Box<dyn FnOnce() -> Result<(), Failure> + Send + 'a>
 /// That of the first one that failed; the others may be on disk.
 pub(crate) fn side_by_side(mut writes: Vec<Write<'_>>) -> Result<(), Failure> {
     let Some(own) = writes.pop() else { return Ok(()) };
+    let writes: Vec<_> = writes.into_iter().map(|write| Mutex::new(Some(write))).collect();
+    let carry_out = |write: &Mutex<Option<Write<'_>>>| held(write).take().map_or(Ok(()), |write| write());
     aside(|| {
         thread::scope(|scope| {
-            let begin = |write| thread::Builder::new().spawn_scoped(scope, write);
-            let begun: Vec<_> = writes.into_iter().map(begin).collect();
+            let begin = |write| thread::Builder::new().spawn_scoped(scope, move || carry_out(write));
+            let begun: Vec<_> = writes.iter().map(begin).collect();
             let own = own();
             // Every one is waited for, also behind one that failed.
-            let others: Vec<_> = begun
-                .into_iter()
-                .map(|begun| {
-                    let what = |e| format!("no thread for a write to the disk: {e}");
-                    let write =
-                        begun.map_err(|e: std::io::Error| Failure::input(what(e), "free memory or processes"))?;
-                    write.join().map_err(|_| Failure::defect("a write to the disk panicked"))?
-                })
-                .collect();
+            let others = begun.into_iter().zip(&writes).map(|(begun, write)| match begun {
+                Ok(begun) => begun.join().map_err(|_| Failure::defect("a write to the disk panicked"))?,
+                // The system has no thread to spare.
+                Err(_) => carry_out(write),
+            });
+            let others: Vec<_> = others.collect();
             others.into_iter().chain([own]).collect()
         })
     })

@@ -28,10 +28,11 @@ pub(super) const NO_END: &str = "its end does not say where its description is";
 /// So many bytes of a file, which begin so far before its end.
 ///
 /// # Errors
-/// [`Fault::damaged`] where there is not so much of it.
+/// [`Fault::damaged`] where there is not so much of it, and what the system says.
 pub(super) fn from_end(mut file: &File, back: u64, bytes: u64, name: &str) -> Result<Vec<u8>> {
     let mut part = Vec::new();
     let begin = SeekFrom::End(-i64::try_from(back).unwrap_or(i64::MAX));
-    let read = file.seek(begin).and_then(|_| file.take(bytes).read_to_end(&mut part));
-    read.map(|_| part).map_err(|_| Fault::damaged(NO_END).of(name))
+    file.seek(begin).map_err(|_| Fault::damaged(NO_END).of(name))?;
+    file.take(bytes).read_to_end(&mut part).map_err(|source| Fault::read(source).of(name))?;
+    Ok(part)
 }

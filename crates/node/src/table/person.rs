@@ -46,10 +46,12 @@ impl PersonKey {
     /// A [`Failure`] where the file is damaged, can be read by others, or cannot be written.
     pub fn of(path: &Path) -> Result<PersonKey, Failure> {
         if std::fs::symlink_metadata(path).is_err() {
-            let written = files::write_private(path, &**PersonKey::fresh()?.0, Existing::Refuse);
+            let fresh = PersonKey::fresh()?;
             // Another command of this site may have made one in between.
-            if std::fs::symlink_metadata(path).is_err() {
-                written?;
+            if let Err(failure) = files::write_private(path, &**fresh.0, Existing::Refuse)
+                && files::read_private(path, KEY).map_or(true, |there| there[..] == fresh.0[..])
+            {
+                return Err(failure);
             }
         }
         let bytes = files::read_private(path, KEY)?;

@@ -23,7 +23,12 @@ pub(super) const TOO_LONG: Fault = Fault::row("more than fits on a line", "look 
 impl Dialect {
     /// Where a cell ends that begins at the start of `rest`.
     fn end(self, rest: &[u8]) -> usize {
-        rest.iter().position(|byte| self.is_delimiter(*byte)).unwrap_or(rest.len())
+        let end = match self.delimiter {
+            None => None,
+            Some(Delimiter::Blanks) => memchr2(b' ', b'\t', rest),
+            Some(delimiter) => memchr(delimiter.byte(), rest),
+        };
+        end.unwrap_or(rest.len())
     }
 
     fn is_delimiter(self, byte: u8) -> bool {

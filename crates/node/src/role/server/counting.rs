@@ -149,11 +149,11 @@ impl Run<'_> {
     /// Asks the intermediary for the total row count; `None` where it is withheld or the intermediary has gone.
     pub(super) async fn ask_count(&mut self, cohort: &[u16]) -> Option<u64> {
         let request = CountRequest { cohort: cohort.to_vec() };
-        self.hub.link(PartyId::Intermediary)?;
         let mut asked = None;
         let deadline = Instant::now() + Duration::from_millis(self.config.timing.phase);
         loop {
             self.tell_once(&mut asked, Kind::CountRequest, &request);
+            asked?;
             match self.hub.next(Some(deadline.min(Instant::now() + LOOK))).await {
                 HostEvent::Control { from: PartyId::Intermediary, kind: Kind::CountReply, bytes } => {
                     let reply = self.hub.open_control::<CountReply>(PartyId::Intermediary, Kind::CountReply, &bytes);
