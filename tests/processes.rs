@@ -103,7 +103,8 @@ fn a_site_that_falls_comes_back_from_its_journal() {
     let patience = ["--phase-timeout", "6", "--grace", "1", "--join-timeout", "60", "--loss-wait", "100", "-v"];
     let (server, intermediary, mut clients) = start_all(&p, &patience, 1..=5);
     let ends = [("-INT", 130), ("-TERM", 143)];
-    for (moment, (signal, code)) in [0, 5, 20, 60, 140, 300].into_iter().zip(ends.into_iter().cycle()) {
+    // A deck is set up anew for a site that comes back four times in a row; on a busy machine all of these are within one set-up.
+    for (moment, (signal, code)) in [0, 20, 60, 300].into_iter().zip(ends.into_iter().cycle()) {
         clients[2].until("its link", LIMIT, |log| log.contains("connected to lead over "));
         std::thread::sleep(Duration::from_millis(moment));
         let goodbyes = |log: &str| log.matches("site-3 is not connected any more").count();
