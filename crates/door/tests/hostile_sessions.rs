@@ -245,20 +245,10 @@ fn session(runs: &mut [Run; 2], folder: &Path, seed: u64) -> (usize, usize) {
         let run = &mut runs[at];
         let facts = run.facts(set);
         let (lives, site) = (1 + dice.next_u32() % 12, Site::new(run.hub.kit.site(0)).expect("a site"));
-        let mut process = Process {
-            run,
-            folder: folder.to_owned(),
-            facts,
-            site,
-            ledger: None,
-            journals: &mut journals,
-            rewrite: None,
-            dice: &mut dice,
-            lives,
-            prices: &mut prices,
-            seen: &mut seen,
-            over: false,
-        };
+        let (folder, ledger, rewrite, over) = (folder.to_owned(), None, None, false);
+        let (journals, prices, seen, dice) = (&mut journals, &mut prices, &mut seen, &mut dice);
+        let mut process =
+            Process { run, folder, facts, site, ledger, journals, rewrite, dice, lives, prices, seen, over };
         process.starts();
         deaths += plays(&mut process);
     }
