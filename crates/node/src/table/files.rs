@@ -16,7 +16,7 @@ use crate::cost::counted;
 /// the same columns.
 ///
 /// # Errors
-/// A [`TableError`] that names it.
+/// A [`TableError`](super::TableError) that names it.
 pub fn open(name: &Path, dialect: Dialect) -> Result<Box<dyn RowReader>> {
     let (files, passed_over) = all_of(name)?;
     match &files[..] {
@@ -28,7 +28,7 @@ pub fn open(name: &Path, dialect: Dialect) -> Result<Box<dyn RowReader>> {
 /// The files behind a name, in the order of their names.
 ///
 /// # Errors
-/// A [`TableError`] where there is none.
+/// A [`TableError`](super::TableError) where there is none.
 pub fn files_of(name: &Path) -> Result<Vec<PathBuf>> {
     Ok(all_of(name)?.0)
 }
