@@ -167,9 +167,11 @@ fn earlier(dice: &mut Dice, ledger: &mut Ledger, cap: u64, facts: &PlanFacts) {
         let asked = asked(Hash([i; 32]), 0, facts.sites, (3, vec![i]));
         let offer = Offer { kind: "fuzzy_sums", cost: Cost { scalars: 3, nano_rho: Some(rho) }, drawn: None };
         let any = Policy { max_rows: 0, ..Policy::default() };
+        ledger.begin_run(&plan, &any).map(Verdict::yes).expect("a ledger in memory").expect("a first run");
         let granted = ledger.consent(&plan, &any, &asked, (&talk, place), offer).expect("a ledger in memory");
         granted.expect("a first answer");
         ledger.enter(&[i], Disclosure::MaskedWords, (&talk, Some(place))).expect("a ledger in memory");
+        ledger.end_run(&plan.plan).expect("a ledger in memory");
     }
 }
 

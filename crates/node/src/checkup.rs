@@ -221,6 +221,8 @@ pub struct Caller<'a> {
 /// One way to an aggregator.
 struct Way {
     check: String,
+    /// What a firewall has to let through.
+    over: &'static str,
     carrier: Network,
     at: Address,
     /// The address of a TCP connection without a proxy.
@@ -230,12 +232,17 @@ struct Way {
 /// Looks an aggregator's name up, makes a handshake with its pinned key on every way by itself, and asks on each whether this
 /// party would be let in ([APP-9]).
 pub async fn reach(caller: &Caller<'_>, peer: &Member) -> Vec<Finding> {
+    tried(caller, peer).await.0
+}
+
+/// The same, and whether a handshake came about.
+async fn tried(caller: &Caller<'_>, peer: &Member) -> (Vec<Finding>, bool) {
     let address: Address = match peer.address.parse() {
         Ok(address) => address,
         Err(why) => {
             let next = "ask the coordinator for a roster with an address HOST:PORT";
             let what = format!("the address {:?} of {} cannot be used: {why}", peer.address, peer.name);
-            return vec![Finding::fail(&format!("{}: name", peer.name), Failure::input(what, next))];
+            return (vec![Finding::fail(&format!("{}: name", peer.name), Failure::input(what, next))], false);
         }
     };
     let proxy = caller.proxy.clone().filter(|proxy| proxy.serves(&address));
@@ -275,15 +282,14 @@ pub async fn reach(caller: &Caller<'_>, peer: &Member) -> Vec<Finding> {
     } else {
         findings.push(Finding::skip(&format!("{}: let in", peer.name), "not known, because it was not reached"));
     }
-    findings
+    (findings, reached)
 }
 
 /// Why an aggregator cannot be reached on any way; nothing if it can. Whoever answers is reached, whatever it says.
 pub async fn unreached_by(caller: &Caller<'_>, peer: &Member) -> Option<Finding> {
-    let found = reach(caller, peer).await;
-    let let_in = found.iter().any(|of| of.check.ends_with("let in") && of.outcome != Outcome::Skip);
+    let (found, reached) = tried(caller, peer).await;
     let failed = |of: &Finding| of.code.is_some_and(|code| code != Code::Network as u8);
-    let answered = let_in || found.iter().any(failed);
+    let answered = reached || found.iter().any(failed);
     found.into_iter().filter(|_| !answered).find(|of| of.outcome == Outcome::Fail)
 }
 
@@ -302,8 +308,9 @@ async fn look_up(peer: &Member, address: &Address, limit: Duration, proxied: boo
 
 /// All ways that a run may take, each by itself.
 fn ways(peer: &Member, address: &Address, found: &[SocketAddr], proxy: Option<Proxy>) -> Vec<Way> {
-    let way = |over: &str, transport, proxy, at: Address, straight| Way {
-        check: format!("{}: {over}", peer.name),
+    let way = |name: &str, transport, proxy, at: Address, straight| Way {
+        check: format!("{}: {name}", peer.name),
+        over: if transport == Transport::Quic { "UDP" } else { "TCP" },
         carrier: Network::new(transport, proxy),
         at,
         straight,
@@ -339,7 +346,7 @@ fn unreached(peer: &Member, way: &Way, e: CarrierError, shut: bool, otherwise: b
         return Finding::fail(&way.check, Failure { message: says, ..failure });
     }
     if otherwise {
-        let over = if way.check.ends_with("QUIC") { "UDP" } else { "TCP" };
+        let over = way.over;
         let next = format!(
             "a run takes the other way, and has none left if that one is lost: let {over} to port {port} of {name} out; if {name} listens on \
              TCP alone, start with --transport tcp"

@@ -64,12 +64,11 @@ impl Case {
         let mut found = Vec::new();
         for text in texts {
             let bytes = if self.bytes { text.chars().map(|c| c as u8).collect() } else { text.as_bytes().to_vec() };
-            let mut forms = vec![bytes];
             #[cfg(feature = "columnar")]
-            forms.extend(
-                self.typed.iter().flat_map(|types| super::forms::typed(&super::forms::columns_of(text, types))),
-            );
-            for bytes in forms {
+            let typed = self.typed.iter().flat_map(|types| super::forms::typed(&super::forms::columns_of(text, types)));
+            #[cfg(not(feature = "columnar"))]
+            let typed = [];
+            for bytes in [bytes].into_iter().chain(typed) {
                 // Rows of persons are read twice, and typed files from their end.
                 let table = if self.rows.person.is_none() && self.typed.is_empty() {
                     read_csv_from(&bytes[..], "site.csv", &self.spec())
