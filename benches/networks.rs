@@ -7,6 +7,8 @@
 //! millisecond to the delays that it is asked for.
 
 fn main() {
+    // A party is a process of this program, too.
+    veilsum_testkit::program::one_run(|words| veilsum_cli::embedded::one_run(words));
     #[cfg(target_os = "linux")]
     linux::main();
     #[cfg(not(target_os = "linux"))]
