@@ -8,7 +8,7 @@
 
 fn main() {
     // A party is a process of this program, too.
-    veilsum_testkit::program::one_run(|words| veilsum_cli::embedded::one_run(words));
+    veilsum_testkit::program::one_run(veilsum_cli::embedded::one_run);
     #[cfg(target_os = "linux")]
     linux::main();
     #[cfg(not(target_os = "linux"))]
