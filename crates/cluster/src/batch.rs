@@ -45,7 +45,7 @@ impl Batch {
     /// [`Error`] naming what is wrong.
     pub fn check(&self, domain: &Domain) -> Result<(), Error> {
         let fits = (1..=MAX_BATCH).contains(&self.queries.len());
-        refuse(!fits, || Error::parameter(format!("a batch must hold 1 to {MAX_BATCH} questions")))?;
+        refuse(!fits, || Error::Question("a batch must hold 1 to 4096 questions"))?;
         let domain = self.domain(domain)?;
         self.queries.iter().try_for_each(|query| query.check(&domain))
     }

@@ -10,30 +10,46 @@ use veilsum_cluster::{
 use super::told::{Told, by_key};
 use crate::cost::counted;
 
-// Which way an index is better.
-const SMALLER: &str = "smaller is better";
-const LARGER: &str = "larger is better";
-/// It falls with every cluster more.
-const BEND: &str = "falls with K: its bend tells";
-/// It does not choose.
-const NEITHER: &str = "";
+use Better::{Bend, Larger, Neither, Smaller};
+
+/// Which way an index is better.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Better {
+    Smaller,
+    Larger,
+    /// It falls with every cluster more.
+    Bend,
+    /// It does not choose.
+    Neither,
+}
+
+impl Better {
+    fn words(self) -> &'static str {
+        match self {
+            Smaller => "smaller is better",
+            Larger => "larger is better",
+            Bend => "falls with K: its bend tells",
+            Neither => "",
+        }
+    }
+}
 
 /// Key, name, which way, range.
-const ALL: [(&str, &str, &str, &str); 14] = [
-    ("fuzzy_davies_bouldin", "fuzzy Davies–Bouldin", SMALLER, "0 or more"),
-    ("davies_bouldin", "Davies–Bouldin", SMALLER, "0 or more"),
-    ("xie_beni", "Xie–Beni", SMALLER, "0 or more"),
-    ("partition_coefficient", "partition coefficient", LARGER, "1/K to 1"),
-    ("modified_partition_coefficient", "modified partition coefficient", LARGER, "0 to 1"),
-    ("partition_entropy", "partition entropy", SMALLER, "0 to ln K"),
-    ("fukuyama_sugeno", "Fukuyama–Sugeno", SMALLER, ""),
-    ("calinski_harabasz", "Calinski–Harabasz", LARGER, "0 or more"),
-    ("gap", "gap statistic", LARGER, ""),
-    ("wsse", "WSSE", BEND, "0 or more"),
-    ("wsse_squared", "WSSE (squared distances)", BEND, "0 or more"),
-    ("osse", "OSSE", NEITHER, "0 or more"),
-    ("osse_squared", "OSSE (squared distances)", NEITHER, "0 or more"),
-    ("inertia", "inertia", BEND, "0 or more"),
+const ALL: [(&str, &str, Better, &str); 14] = [
+    ("fuzzy_davies_bouldin", "fuzzy Davies–Bouldin", Smaller, "0 or more"),
+    ("davies_bouldin", "Davies–Bouldin", Smaller, "0 or more"),
+    ("xie_beni", "Xie–Beni", Smaller, "0 or more"),
+    ("partition_coefficient", "partition coefficient", Larger, "1/K to 1"),
+    ("modified_partition_coefficient", "modified partition coefficient", Larger, "0 to 1"),
+    ("partition_entropy", "partition entropy", Smaller, "0 to ln K"),
+    ("fukuyama_sugeno", "Fukuyama–Sugeno", Smaller, ""),
+    ("calinski_harabasz", "Calinski–Harabasz", Larger, "0 or more"),
+    ("gap", "gap statistic", Larger, ""),
+    ("wsse", "WSSE", Bend, "0 or more"),
+    ("wsse_squared", "WSSE (squared distances)", Bend, "0 or more"),
+    ("osse", "OSSE", Neither, "0 or more"),
+    ("osse_squared", "OSSE (squared distances)", Neither, "0 or more"),
+    ("inertia", "inertia", Bend, "0 or more"),
 ];
 
 /// The name of an index by the name that plans have for it.
@@ -53,8 +69,8 @@ pub(super) fn shown(told: &Told) -> Vec<(String, String, String)> {
             _ => None,
         })
     };
-    let one = |(key, name, better, range): &(&str, &str, &str, &str)| {
-        let words: Vec<&str> = [*better, *range].into_iter().filter(|words| !words.is_empty()).collect();
+    let one = |(key, name, better, range): &(&str, &str, Better, &str)| {
+        let words: Vec<&str> = [better.words(), *range].into_iter().filter(|words| !words.is_empty()).collect();
         Some(((*name).to_owned(), value(key)?, words.join("; ")))
     };
     ALL.iter().filter_map(one).collect()
@@ -95,7 +111,7 @@ pub(super) fn meaning(told: &Told) -> Option<String> {
 pub(super) fn best_here(told: &Told) -> (Vec<&'static str>, usize) {
     let mut here = Vec::new();
     let mut all = 0;
-    for (key, name, better, _) in ALL.into_iter().filter(|of| matches!(of.2, SMALLER | LARGER)) {
+    for (key, name, better, _) in ALL.into_iter().filter(|of| matches!(of.2, Smaller | Larger)) {
         let points = points(told, &|point| value(point, key));
         if points.len() < 2 {
             continue;
@@ -122,16 +138,16 @@ fn points(told: &Told, of: &dyn Fn(&CurvePoint) -> Option<f64>) -> Vec<(f64, f64
 }
 
 /// The K with the best value of an index.
-fn best(points: &[(f64, f64)], better: &str) -> Option<f64> {
-    let sign = if better == LARGER { -1.0 } else { 1.0 };
+fn best(points: &[(f64, f64)], better: Better) -> Option<f64> {
+    let sign = if better == Larger { -1.0 } else { 1.0 };
     points.iter().min_by(|a, b| (sign * a.1).total_cmp(&(sign * b.1))).map(|point| point.0)
 }
 
 /// A chart for every index over K, with the best value, the elbow where it has one, and the K of the result.
 pub(super) fn curves(told: &Told) -> Vec<Chart> {
     let mut found = Vec::new();
-    let objective = ("objective", "objective J", BEND, "");
-    for (key, name, better, _) in ALL.into_iter().chain([objective]).filter(|of| of.2 != NEITHER) {
+    let objective = ("objective", "objective J", Bend, "");
+    for (key, name, better, _) in ALL.into_iter().chain([objective]).filter(|of| of.2 != Neither) {
         let points = points(told, &|point| match key {
             "objective" => point.objective,
             key => value(point, key),
@@ -139,9 +155,9 @@ pub(super) fn curves(told: &Told) -> Vec<Chart> {
         if points.len() < 2 {
             continue;
         }
-        let best_word = if better == LARGER { "largest" } else { "smallest" };
+        let best_word = if better == Larger { "largest" } else { "smallest" };
         let marks = [
-            (best(&points, better).filter(|_| better != BEND), best_word),
+            (best(&points, better).filter(|_| better != Bend), best_word),
             (elbow(&points).ok().map(|at| points[at].0), "elbow"),
             (Some(f64::from(told.k)), "the result"),
         ];
@@ -150,7 +166,7 @@ pub(super) fn curves(told: &Told) -> Vec<Chart> {
             (!words.is_empty()).then(|| (*k, format!("K = {k}: {}", words.join(", "))))
         };
         let notes: Vec<(f64, String)> = points.iter().filter_map(note).collect();
-        let title = format!("{name}: {better}");
+        let title = format!("{name}: {}", better.words());
         let chart = Chart::new(title, "groups K", name, Plot::Lines(vec![(name.to_owned(), points)]));
         found.push(Chart { notes, ..chart });
     }

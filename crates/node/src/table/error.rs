@@ -157,46 +157,64 @@ pub struct Fault {
     /// What to do.
     next: Cow<'static, str>,
     /// Where one row is at fault and the rows after it can still be told apart: why it cannot be used.
-    pub(super) why: Option<&'static str>,
+    pub(super) why: Option<Why>,
     /// All rows that cannot be used, where there are several; the error stands where the first of them is.
     rows: Option<Reasons>,
 }
 
-/// Why a row cannot be used that lacks a value.
-pub(super) const NO_VALUE: &str = "no value";
+/// Why one row cannot be used.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Why {
+    /// It lacks a value.
+    NoValue,
+    /// It has this.
+    Has(&'static str),
+}
+
+impl Why {
+    fn words(self) -> &'static str {
+        match self {
+            Why::NoValue => "no value",
+            Why::Has(what) => what,
+        }
+    }
+}
 
 impl Fault {
     /// A cell without a value.
     pub(super) const EMPTY_CELL: Fault = Fault::of_one(
-        NO_VALUE,
+        Why::NoValue,
         "the value is missing",
         "remove such rows, or fill them in before clustering; or leave them out: missing = \"leave-out\" under [rows] in site.toml",
     );
     /// A cell that is not a finite number.
     pub(super) const NOT_FINITE: Fault = Fault::of_one(
-        "NaN, infinite or too large",
+        Why::Has("NaN, infinite or too large"),
         "the value is NaN, infinite or too large for a 64-bit number",
         "remove such rows or correct them; if this stands for a missing value, name it in missing_marks under [rows] in site.toml",
     );
     /// A number outside the plan's public box.
     pub(super) const OUTSIDE_BOX: Fault =
-        Fault::of_one("a value outside the plan's public box", "outside the plan's public box", OUTSIDE_BOX);
+        Fault::of_one(Why::Has("a value outside the plan's public box"), "outside the plan's public box", OUTSIDE_BOX);
     /// A text in another encoding.
-    pub(super) const NOT_UTF8: Fault =
-        Fault::of_one("not UTF-8", "the text is not UTF-8", "save the file as \"CSV UTF-8\", or convert it with iconv");
+    pub(super) const NOT_UTF8: Fault = Fault::of_one(
+        Why::Has("not UTF-8"),
+        "the text is not UTF-8",
+        "save the file as \"CSV UTF-8\", or convert it with iconv",
+    );
 
-    const fn of_one(why: &'static str, what: &'static str, next: &'static str) -> Fault {
+    const fn of_one(why: Why, what: &'static str, next: &'static str) -> Fault {
         Fault { what: Cow::Borrowed(what), next: Cow::Borrowed(next), why: Some(why), rows: None }
     }
 
     /// Of a row by itself: what is wrong with it, and what to do.
     pub(super) const fn row(what: &'static str, next: &'static str) -> Fault {
-        Fault::of_one(what, what, next)
+        Fault::of_one(Why::Has(what), what, next)
     }
 
     /// A cell that is no number, and what to do.
     pub(super) fn not_a_number(next: &'static str) -> Fault {
-        Fault::of_one("no number", "this is not a number", next)
+        Fault::of_one(Why::Has("no number"), "this is not a number", next)
     }
 
     /// Of the whole table or its header: what it is, and what to do.
@@ -209,14 +227,17 @@ impl Fault {
         let next = format!(
             "correct the row; or say in [rows.values] of site.toml which category it is; or agree on a plan that lists it: this one has {known}"
         );
-        Fault { why: Some("another category"), ..Fault::said("the value is none of the column's categories", next) }
+        Fault {
+            why: Some(Why::Has("another category")),
+            ..Fault::said("the value is none of the column's categories", next)
+        }
     }
 
     /// A row with more or fewer cells than the header.
     pub(super) fn ragged(got: usize, expected: usize) -> Fault {
         let what = format!("{} where {expected} belong", counted(got, "cell"));
         let next = "look for a missing or an extra separator, also at the end of the line, or a quotation mark without its partner";
-        Fault { why: Some("other cells than the header has"), ..Fault::said(what, next) }
+        Fault { why: Some(Why::Has("other cells than the header has")), ..Fault::said(what, next) }
     }
 
     /// The file can't be opened.
@@ -304,7 +325,7 @@ impl Fault {
 impl TableError {
     /// Where one row is at fault and the rows after it can still be told apart: why, and its line.
     pub(super) fn reason(&self) -> Option<(String, Place)> {
-        let why = self.fault.why?;
+        let why = self.fault.why?.words();
         match &self.spot {
             Spot::Row(place) => Some((why.to_owned(), *place)),
             Spot::Cell(place, column) => Some((format!("{why} in {column:?}"), *place)),

@@ -9,7 +9,7 @@ use std::{
 
 use super::{
     Counting, Fault, Halt, MAX_LISTED, MAX_VALUES, Place, Reasons, Result, TableError, TableSpec, Tally, Unusable,
-    Wanted, csv::headed_by_a_number, error::NO_VALUE, person::Pass, print::Print, signs::Signs, tally, wanted::choose,
+    Wanted, csv::headed_by_a_number, error::Why, person::Pass, print::Print, signs::Signs, tally, wanted::choose,
 };
 use crate::{
     files::{self, Existing},
@@ -272,7 +272,7 @@ impl Table {
                 self.labels.iter_mut().for_each(|labels| labels.push(String::new()));
             }
             // What helps against a missing value is done.
-            if self.unusable != Unusable::Weightless && error.fault.why != Some(NO_VALUE) {
+            if self.unusable != Unusable::Weightless && error.fault.why != Some(Why::NoValue) {
                 self.spoilt.first.get_or_insert(error);
             }
             return Ok(());
